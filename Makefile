@@ -10,7 +10,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') $(wildcard internal/web/dist/* internal/web/dist/*/*) internal/api/start.html go.mod go.sum
 DEMO    ?= demo
 
-.PHONY: deploy-check deploy-test help build demo release release-check python-test check test test-fast test-race lint ui check-ui test-ui ui-pictures fuzz fuzz-api chaos chaos-cluster bench planted bench-cluster bench-forecast bench-serve bench-stores bench-table-index bench-ui services-up services-down services-status clean
+.PHONY: deploy-check deploy-test help build demo release release-check python-test check test test-fast test-race lint ui check-ui test-ui ui-pictures fuzz fuzz-api chaos chaos-cluster bench planted bench-cluster bench-forecast bench-serve bench-stores bench-sweep bench-table-index bench-ui services-up services-down services-status clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -112,6 +112,9 @@ bench-forecast: bin/thalweg ## Hold forecasts against runs, in more than half an
 
 bench-stores: ## Measure `bench store` beside cassandra-stress, over the Cassandra of `make services-up`, in an hour and a half (ARGS="--rounds 1 --for 20s")
 	@scripts/bench-cassandra-stress $(ARGS)
+
+bench-sweep: bin/thalweg ## Hold what a worker chooses against fixed numbers, over the services of `make services-up`, too
+	@eval "$$(scripts/services env)"; scripts/bench --case sweep,sweep-cluster
 
 bench-cluster: bin/thalweg ## Measure a fleet over the services of `make services-up` (docs/benchmarks.md)
 	@eval "$$(scripts/services env)"; scripts/bench --case cluster,cluster-scaling,cluster-lookup,serve-cluster-news,serve-cluster-rows

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"thalweg/internal/ops/sweep"
 )
 
 // Case is something to measure: sides that do the same work, in turn, and
@@ -56,6 +58,7 @@ const (
 	engineFigure = "engine:"
 	stepFigure   = "step:"
 	countFigure  = "count:" // of what a program has counted
+	shareFigure  = "share:" // of the best fixed number's rate that a worker's own choice reaches, of a class
 )
 
 // figureOf is a figure that a run may have: false if it has not.
@@ -103,6 +106,17 @@ func figureNamed(name string) figureOf {
 			}
 			n, ok := r.Peer.Counts[which]
 			return n, ok
+		}}
+	case kind+":" == shareFigure:
+		return figureOf{of: func(r Run) (float64, bool) {
+			if r.Peer == nil {
+				return 0, false
+			}
+			i := slices.IndexFunc(r.Peer.Classes, func(c sweep.Class) bool { return c.Class == which })
+			if i < 0 || r.Peer.Classes[i].Share == nil {
+				return 0, false
+			}
+			return r.Peer.Classes[i].Share.Mean, true
 		}}
 	case kind+":" == stepFigure:
 		return figureOf{unit: "s", of: func(r Run) (float64, bool) {

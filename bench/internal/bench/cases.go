@@ -1,5 +1,7 @@
 package bench
 
+import "slices"
+
 // Scripts of more than one case, below the repository.
 const (
 	rowsScript  = "examples/portfolio/script.yaml"
@@ -18,7 +20,7 @@ func lookAt(step string) check {
 // Cases lists all cases, those that take seconds first.
 func Cases() []Case {
 	numpy := []string{"--python", "{env:duckdb}/bin/python3"}
-	return append(append(serveCases(), forecastCases()...), []Case{
+	return append(slices.Concat(serveCases(), forecastCases(), sweepCases()), []Case{
 		{
 			Name: "small", What: "a script of three nodes over a small file, a new state directory each time",
 			input: "small", size: 1000, runs: smallRuns,

@@ -1,5 +1,7 @@
 package bench
 
+import "thalweg/internal/ops/sweep"
+
 // peerResult is a peer's record of a run; steps and total in seconds.
 type peerResult struct {
 	Steps    map[string]float64 `json:"steps"`
@@ -9,7 +11,8 @@ type peerResult struct {
 	Accounts int64              `json:"accounts"`
 	Rows     int64              `json:"rows"`
 
-	Forecasts []Forecast `json:"forecasts,omitempty"`
+	Forecasts []Forecast    `json:"forecasts,omitempty"`
+	Classes   []sweep.Class `json:"classes,omitempty"` // of `bench pipeline --json`
 }
 
 // steps are the figures of a run under the names that Thalweg's have.

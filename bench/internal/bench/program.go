@@ -42,6 +42,14 @@ const (
 		"--figures {timings}"
 )
 
+const (
+	runSweep = "{thalweg} bench pipeline --sweep --rows {rows} --python {python} --in {dir} --json"
+	// writeCluster configures the services, in a keyspace that is kept for the next time.
+	writeCluster = `printf '%s\n' 'version: 1' ` +
+		`"state: {cassandra: {hosts: [\"$THALWEG_TEST_CASSANDRA\"], keyspace: thalweg_sweep, replication: 1}}" ` +
+		`"queue: {rabbitmq: {url: \"$THALWEG_TEST_RABBITMQ\"}}" > {dir}/cluster.yaml`
+)
+
 // smallByHand is the work of bench/steps/small.
 const smallByHand = `CREATE TABLE items AS SELECT id, name, price
   FROM read_csv('{in}/items.csv', header = true, columns = {id: 'BIGINT', name: 'VARCHAR', price: 'DECIMAL(18, 2)'});
@@ -115,6 +123,15 @@ var programs = map[string]program{
 	"forecast over services": {
 		before: [][]string{strings.Fields(buildForecast)}, silent: true, service: true,
 		args: strings.Fields(runForecast + " fleet --params {params}"),
+	},
+	// The product's own bench: it removes what it makes.
+	"sweep": {
+		args: []string{"sh", "-c", runSweep + ` > "$1"`, "sh", "{timings}"}, silent: true,
+	},
+	"sweep over services": {
+		before: [][]string{{"sh", "-c", writeCluster}, strings.Fields("{thalweg} cluster init --cluster {dir}/cluster.yaml")},
+		args:   []string{"sh", "-c", runSweep + ` --cluster {dir}/cluster.yaml > "$1"`, "sh", "{timings}"}, silent: true,
+		service: true,
 	},
 	"psql": {
 		args:   strings.Fields("{python} {root}/bench/steps/postgres/measure.py psql {dir} {rows} {timings}"),

@@ -1,10 +1,12 @@
 package sweep
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
 
+	"thalweg/internal/base/format"
 	"thalweg/internal/base/stats"
 	"thalweg/internal/run/concurrency"
 )
@@ -27,9 +29,10 @@ type Setting struct {
 
 // Work is what a run did in the nodes of a class.
 type Work struct {
-	Rows  int64 // read
-	Bytes int64 // read and written
-	Took  time.Duration
+	Rows    int64 // read
+	Bytes   int64 // read and written
+	Took    time.Duration
+	Batches int // of the node that has the most
 }
 
 // Sample is one run.
@@ -267,6 +270,35 @@ func gain(from int, a map[int]Work, to int, b map[int]Work) *Figure {
 	f := figureOf(all).exp()
 	f.Mean, f.Low, f.High = f.Mean-1, f.Low-1, f.High-1
 	return &f
+}
+
+// shortest is the time of a class below which the start of batches, not their work, decides.
+const shortest = time.Second
+
+// Doubts says which figures rest on too little: short work, or fewer batches than were to be at once.
+func Doubts(samples []Sample) (out []string) {
+	for _, class := range concurrency.Classes() {
+		took, batches, tried, runs := time.Duration(0), 0, 0, 0
+		for _, s := range samples {
+			w, ok := s.Classes[class]
+			if !ok {
+				continue
+			}
+			took, batches, runs = took+w.Took, max(batches, w.Batches), runs+1
+			if s.Setting.Knob == concurrency.Batches {
+				tried = max(tried, s.Setting.N)
+			}
+		}
+		if runs > 0 && took/time.Duration(runs) < shortest {
+			out = append(out, fmt.Sprintf("%s took %s a run: so short a time says little; measure more rows", class,
+				format.Span(took/time.Duration(runs))))
+		}
+		if runs > 0 && batches < tried {
+			out = append(out, fmt.Sprintf("%s had %s at most: larger numbers of batches say nothing of it", class,
+				format.Counted(int64(batches), "batch", "batches")))
+		}
+	}
+	return out
 }
 
 func verdict(share *Figure) string {

@@ -126,15 +126,15 @@ func TestReport(t *testing.T) {
 		Classes: sweep.New(plant(2, 1, 2, 4, 8), map[string][]string{concurrency.Load: {"read"}}, chose(2, false))}
 	tables := r.Tables()
 	require.Len(t, tables, 2)
-	require.Equal(t, []string{"load", "2 (still trying)", "free", "-"}, tables[0].Rows[0][:4])
-	require.Equal(t, "batches 4", tables[0].Rows[0][6])
-	require.Equal(t, sweep.Missed, tables[0].Rows[0][8])
+	require.Equal(t, []string{"load", "2?", "free", "-"}, tables[0].Rows[0][:4])
+	require.Equal(t, "batches 4", tables[0].Rows[0][5])
+	require.Equal(t, sweep.Missed, tables[0].Rows[0][7])
 	require.Equal(t, "load (read): 1,000,000 rows, 9.5 MiB a run", tables[1].Title)
-	require.Equal(t, "chosen", tables[1].Rows[1][5])
-	require.Equal(t, "twice as many gain less than 5 %", tables[1].Rows[2][5])
+	require.Equal(t, "chosen 2", tables[1].Rows[1][1])
+	require.Equal(t, "gain < 5 %", tables[1].Rows[2][5])
 	require.Contains(t, tables[1].Rows[1][4], "+100.0 % (")
 	once := sweep.Report{Classes: sweep.New(plant(2, 1, 2, 4, 8)[:5], nil, chose(2, true))}
-	require.Equal(t, "twice as many may gain less than 5 %", once.Tables()[1].Rows[2][5])
+	require.Equal(t, "may gain < 5 %", once.Tables()[1].Rows[2][5])
 
 	var svg bytes.Buffer
 	require.NoError(t, r.WriteSVG(&svg))
@@ -143,4 +143,19 @@ func TestReport(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"version":1`)
 	require.False(t, math.IsNaN(r.Classes[0].Share.High))
+}
+
+// What rests on too little is said: runs below a second, and more batches at once than there are.
+func TestDoubts(t *testing.T) {
+	t.Parallel()
+	of := func(n int, took time.Duration, batches int) []sweep.Sample {
+		return []sweep.Sample{{Setting: sweep.Setting{Knob: concurrency.Batches, N: n}, Classes: map[string]sweep.Work{
+			concurrency.Join: {Rows: 1, Took: took, Batches: batches}}}}
+	}
+	require.Empty(t, sweep.Doubts(of(4, time.Second, 4)))
+	require.Equal(t, []string{"join took 300 ms a run: so short a time says little; measure more rows"},
+		sweep.Doubts(of(4, 300*time.Millisecond, 4)))
+	require.Equal(t, []string{"join had 1 batch at most: larger numbers of batches say nothing of it"},
+		sweep.Doubts(of(2, time.Second, 1)))
+	require.Empty(t, sweep.Doubts(nil))
 }

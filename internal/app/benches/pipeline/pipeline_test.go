@@ -99,6 +99,7 @@ nodes:
 	r, err = pipeline.Run(t.Context(), o)
 	require.NoError(t, err)
 	require.EqualValues(t, 100, class(t, r, concurrency.Write).Rows)
+	require.Contains(t, strings.Join(r.Notes, "\n"), "so short a time says little")
 	require.FileExists(t, filepath.Join(dir, "out.csv"))
 	require.NoFileExists(t, filepath.Join(dir, "told"))
 }

@@ -145,6 +145,7 @@ func (s *session) workOf(ctx context.Context, from *script.Script, key state.Run
 			from = until[class]
 		}
 		w.Rows, w.Bytes, w.Took = w.Rows+n.RowsIn, w.Bytes+n.BytesIn+n.BytesOut, w.Took+max(n.Finished.Sub(from), 0)
+		w.Batches = max(w.Batches, n.BatchesTotal)
 		if n.Finished.After(until[class]) {
 			until[class] = n.Finished
 		}
