@@ -17,6 +17,7 @@ import (
 
 // What a parameter of a script names is refused, in whatever notation, unless the places of the workspace have it.
 func TestAttacksOnPlaces(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := placesOf(t)
 	s.file("jobs/any.yaml", anyScript)
@@ -56,6 +57,7 @@ func TestAttacksOnPlaces(t *testing.T) {
 
 // A variable that a parameter or a script names is not looked up in the server's environment, and shown nowhere.
 func TestAttacksOnVariables(t *testing.T) {
+	effort.Unraced(t)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", canary)
 	s := placesOf(t)
 	s.file("jobs/any.yaml", anyScript)
@@ -92,6 +94,7 @@ func TestAttacksOnVariables(t *testing.T) {
 
 // A session that was chosen for somebody is not theirs, and one that is over is sent again in vain.
 func TestAttacksOnSessions(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	s.as("ann", access.Grant{Workspace: "main", Role: access.Viewer})
@@ -128,6 +131,7 @@ func TestAttacksOnSessions(t *testing.T) {
 
 // Whoever tries passwords is held up, whatever address they claim to have, and whatever they call themselves.
 func TestAttacksByTryingPasswords(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	root := s.as("root", access.Grant{Workspace: "*", Role: access.Manager})
@@ -152,6 +156,7 @@ func TestAttacksByTryingPasswords(t *testing.T) {
 
 // Browsers that have once been here over TLS never come without it.
 func TestAttacksOnTLS(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	for _, secure := range []bool{false, true} {

@@ -118,6 +118,7 @@ const (
 
 // Each attack is answered as its entry says, and harms nobody.
 func TestAttacks(t *testing.T) {
+	effort.Unraced(t)
 	l := newLab(t)
 	all := attacksByRequest(l)
 	raw := rawAttacks()

@@ -67,6 +67,7 @@ func (c *client) statusOf(a answer) string {
 
 // Texts are checked and explained without being written, with the files that come with them.
 func TestTexts(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s, c, _ := authorOf(t)
 	var valid view.Validated
@@ -99,6 +100,7 @@ func TestTexts(t *testing.T) {
 
 // A registered script is explained to whoever sees it, without what it is made of.
 func TestExplanationWithoutText(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s, c, _ := authorOf(t)
 	viewer := s.as("vic", access.Grant{Workspace: "main", Role: access.Viewer})
@@ -142,6 +144,7 @@ func TestTextsRunNoPython(t *testing.T) {
 
 // Who is no author sends no texts, whatever else they may do.
 func TestTextsAreForAuthors(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s, author, operator := authorOf(t)
 	text := body{"text": textOf("../in/a.csv", "../out/b.csv")}
@@ -166,6 +169,7 @@ func TestTextsAreForAuthors(t *testing.T) {
 
 // Texts open nothing beyond the workspace's places, and no message has what is in a file.
 func TestPlacesOfTexts(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s, c, _ := authorOf(t)
 	require.NoError(t, os.Symlink(filepath.Join(s.dir, "other"), filepath.Join(s.dir, "in", "link")))
@@ -212,6 +216,7 @@ func TestPlacesOfTexts(t *testing.T) {
 
 // A proposal is made of the files of the places.
 func TestInference(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	_, c, _ := authorOf(t)
 	j := c.jobOf(c.send("POST", ws+"/inferences", body{"files": []string{"../in/*.csv"}}))
@@ -318,6 +323,7 @@ func (c *client) put(name, text, header, value string) answer {
 
 // Scripts are read and written whole, by who knows what they replace.
 func TestScripts(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s, c, _ := authorOf(t)
 	require.NoError(t, os.Mkdir(filepath.Join(s.dir, "jobs", "sub"), 0o700))
@@ -365,6 +371,7 @@ func TestScripts(t *testing.T) {
 
 // Nothing is written but scripts and what lies beside them, in their directory.
 func TestHostileScripts(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s, c, _ := authorOf(t)
 	require.NoError(t, os.Symlink(filepath.Join(s.dir, "other"), filepath.Join(s.dir, "jobs", "link")))
@@ -404,6 +411,7 @@ func TestHostileScripts(t *testing.T) {
 
 // Of those who replace the same text, one does.
 func TestOneWrites(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	_, c, _ := authorOf(t)
 	tag := c.get(ws + "/scripts/ids.yaml").header.Get("ETag")
@@ -422,6 +430,7 @@ func TestOneWrites(t *testing.T) {
 
 // What runs write among the scripts is none.
 func TestOutputsAreNoScripts(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serveAs(t, "workspaces:\n  main:\n    scripts: jobs\n    places: {write: [jobs/out]}\n"+generous, "jobs/out")
 	s.file("jobs/out/x.yaml", "a: 1\n")
@@ -433,6 +442,7 @@ func TestOutputsAreNoScripts(t *testing.T) {
 
 // The server's configuration is no script, though it lies among them.
 func TestConfigurationIsNoScript(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Writer})
@@ -443,6 +453,7 @@ func TestConfigurationIsNoScript(t *testing.T) {
 
 // What names no file is a problem of who asks, and not the server's end.
 func TestInferenceOfNoFile(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Writer})

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/access"
+	"thalweg/internal/test/effort"
 )
 
 const checkedText = "nodes:\n  load: {type: file_table, r: {urls: [../in/a.csv], columns: {id: int}}, w: ids,\n" +
@@ -15,6 +16,7 @@ const checkedText = "nodes:\n  load: {type: file_table, r: {urls: [../in/a.csv],
 
 // The checks of a script are made over a run's tables by operators, those of a text by authors.
 func TestChecksOverTables(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s, author, operator := authorOf(t)
 	t.Cleanup(s.work(t.Context()))

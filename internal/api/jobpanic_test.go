@@ -17,6 +17,7 @@ import (
 
 // A mistake in a job ends the job only.
 func TestAJobThatPanics(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	j := newJobs()
 	defer j.close()
@@ -34,6 +35,7 @@ func TestAJobThatPanics(t *testing.T) {
 
 // The file of a job goes with its result.
 func TestFilesOfJobsAreForgotten(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	j := newJobs()
 	f, err := os.Open(os.DevNull)
@@ -55,6 +57,7 @@ func TestFilesOfJobsAreForgotten(t *testing.T) {
 
 // A job says how far it is while it is at work, and no more once it has ended.
 func TestProgressOfJobs(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	j := newJobs()
 	defer j.close()
@@ -87,6 +90,7 @@ func TestProgressOfJobs(t *testing.T) {
 
 // Who asks for a file while it is forgotten gets it, or hears that it is not there.
 func TestFilesThatAreJustForgotten(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	j := newJobs()
 	defer j.close()

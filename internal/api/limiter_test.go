@@ -6,9 +6,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/test/effort"
 )
 
 func TestLimiter(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	l, now := newLimiter(2, 3), time.Unix(1, 0)
 	for range 3 {
@@ -23,6 +26,7 @@ func TestLimiter(t *testing.T) {
 
 // However many addresses there are, memory and their common requests are limited.
 func TestLimiterOfMany(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	l, now := newLimiter(1, 2), time.Unix(1, 0)
 	refused := 0

@@ -29,6 +29,7 @@ func tooMany(t *testing.T, a answer) {
 
 // Each user has requests of their own, by whatever token.
 func TestRequestsOfUser(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	s := serveAs(t, "limits: {user_requests_per_second: 1, user_requests_burst: 5}\n")
 	ann, ben := s.as("ann", access.Grant{Workspace: "main", Role: access.Viewer}),
@@ -55,6 +56,7 @@ func TestRequestsOfUser(t *testing.T) {
 
 // An address is refused before anybody is asked who it is, also with wrong tokens and for what is no operation.
 func TestRequestsOfAddress(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	s := serveAs(t, "limits: {address_requests_per_second: 1, address_requests_burst: 20}\n")
 	refused := 0
@@ -81,6 +83,7 @@ func TestRequestsOfAddress(t *testing.T) {
 
 // Failed logins say when the next one is tried.
 func TestLoginRetryAfter(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	s := serve(t)
 	for range 10 {
@@ -97,6 +100,7 @@ func TestLoginRetryAfter(t *testing.T) {
 // Streams of one user are limited, and those of a user who has closed some open again. As many as watch a fleet
 // are within what a server without limits of its own allows.
 func TestStreamsOfUser(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	for config, most := range map[string]int{"limits: {user_streams: 2}\n": 2, "": 200} {
 		s := serveAs(t, config)

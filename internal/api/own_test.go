@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/access"
+	"thalweg/internal/test/effort"
 )
 
 // session returns a client with a cookie, of whoever has a name and a password.
@@ -26,6 +27,7 @@ func (s *served) holding(a answer) *client {
 }
 
 func TestOwnAccount(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	const password, other = "correct horse battery", "five wild geese at dawn"
 	s := serve(t)

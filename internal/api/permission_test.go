@@ -34,6 +34,7 @@ func (s *served) document() (doc openAPI) {
 // Each operation asks for its permission, and each of these is refused who has not got it: with the grants of another
 // workspace, without any, with a token that is revoked, expired, or none, and without credentials.
 func TestEveryOperationAsksForItsPermission(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	s.run()
@@ -124,6 +125,7 @@ func (s *served) disabled() *client {
 
 // What is revoked while it is in use is refused within the time that is promised.
 func TestRevokedIsRefusedSoon(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	s.as("root", access.Grant{Workspace: "*", Role: access.Manager})

@@ -169,6 +169,7 @@ type runState struct{ Status string }
 
 // Whoever resumes a run beside the state, with its script, is held to what it may open.
 func TestPlacesOfARunThatIsResumedWithItsScript(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := placesOf(t)
 	s.file("jobs/any.yaml", anyScript)
@@ -192,6 +193,7 @@ func TestPlacesOfARunThatIsResumedWithItsScript(t *testing.T) {
 // A database that a link to nothing would make elsewhere is refused, and whether there is something elsewhere is not
 // told of an output.
 func TestPlacesOfLinksToNothing(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serveAs(t, "workspaces:\n  main:\n    scripts: jobs\n    places:\n      read: [in]\n      write: [out]\n"+
 		"      databases: [\"sqlite://out/x.db\"]\n"+generous, "jobs", "in", "out", "other/dir")

@@ -11,11 +11,13 @@ import (
 	"thalweg/internal/app"
 	"thalweg/internal/app/access"
 	"thalweg/internal/app/view"
+	"thalweg/internal/test/effort"
 )
 
 // What is no limit is refused wherever a run takes one, also where it is only asked what would be done; so is a limit
 // that is below what is expected, or was taken already, and one of cost without a price.
 func TestLimitsOfRuns(t *testing.T) {
+	effort.Unraced(t)
 	t.Setenv("THALWEG_MACHINE", "") // whatever this machine is
 	s := serve(t)
 	c := s.as("root", access.Grant{Workspace: "*", Role: access.Manager})

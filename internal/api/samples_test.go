@@ -12,11 +12,13 @@ import (
 	"thalweg/internal/app/view"
 	"thalweg/internal/ops/samples"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 )
 
 // Who may view a run sees what its workers used, also of one that was killed, and not those of other runs. What was
 // spent on a run is in its lists, sums and nodes.
 func TestSamplesAndCost(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	run := s.run()

@@ -78,6 +78,7 @@ func (s *served) printed(run int64) (out []string) {
 
 // A stream gives the lines of a run, those of the past and new ones, and goes on where it was.
 func TestStreamOfRun(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	s := serve(t)
 	s.run()
@@ -111,6 +112,7 @@ func TestStreamOfRun(t *testing.T) {
 // Between what is shown once a stream from the end is open, and the stream, nothing is missing; and nothing of the past
 // is told.
 func TestStreamFromTheEnd(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	s := serve(t)
 	for range 3 {
@@ -144,6 +146,7 @@ func TestStreamFromTheEnd(t *testing.T) {
 }
 
 func TestStreamOfWorkspace(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	s := serve(t)
 	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Viewer})
@@ -163,6 +166,7 @@ func TestStreamOfWorkspace(t *testing.T) {
 
 // Who may no more listen is told so, soon.
 func TestStreamEndsWhenRevoked(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	s := serve(t)
 	s.run()
@@ -184,6 +188,7 @@ func TestStreamEndsWhenRevoked(t *testing.T) {
 }
 
 func TestStreamsOfOthers(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	s := serve(t)
 	s.run()
@@ -196,6 +201,7 @@ func TestStreamsOfOthers(t *testing.T) {
 
 // Two hundred streams hear of a commit soon.
 func TestManyStreams(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	const listeners = 200
 	s := serve(t)
@@ -228,6 +234,7 @@ func TestManyStreams(t *testing.T) {
 
 // Values of the data reach readers, and nobody else: not in failures, checks, events or reasons.
 func TestViewersSeeNoValues(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	const value = "31-Secretember"
 	s := serve(t)
@@ -262,6 +269,7 @@ func TestViewersSeeNoValues(t *testing.T) {
 
 // A stream over HTTP/2 outlives the time that a client may take no bytes: nothing has to be written for it.
 func TestQuietStreamOverHTTP2(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	s := serve(t)
 	s.run()
@@ -292,6 +300,7 @@ func TestQuietStreamOverHTTP2(t *testing.T) {
 
 // Events are selected by the server, whose search finds no value for those who may not read it.
 func TestEventsSelected(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	const value = "31-Secretember"
 	s := serve(t)
@@ -345,6 +354,7 @@ func TestEventsSelected(t *testing.T) {
 
 // A stream whose first look has not ended hears that the server ends.
 func TestTheEndOfAServerReachesStreamsThatWait(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	s := serve(t)
 	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Viewer})

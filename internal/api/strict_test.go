@@ -11,6 +11,7 @@ import (
 
 	"thalweg/internal/app/access"
 	"thalweg/internal/app/view"
+	"thalweg/internal/test/effort"
 )
 
 // sent sends a request as it is written, and follows nothing.
@@ -37,6 +38,7 @@ func (c *client) sent(method, target, text string) answer {
 
 // What programs read in different ways is refused with its place.
 func TestAmbiguousRequests(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	s.run()
@@ -75,6 +77,7 @@ func TestAmbiguousRequests(t *testing.T) {
 
 // Paths are taken as they are: none is sent on to another.
 func TestPathsAreNotCleaned(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	c := s.as("ann", access.Grant{Workspace: "*", Role: access.Manager})
@@ -91,6 +94,7 @@ func TestPathsAreNotCleaned(t *testing.T) {
 
 // The scheme of credentials has letters of either case, and whoever has none is told which is known.
 func TestSchemeOfTokens(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Viewer})
@@ -110,6 +114,7 @@ func TestSchemeOfTokens(t *testing.T) {
 
 // A workspace is there once it has a run, or is in the configuration.
 func TestUnknownWorkspace(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	c := s.as("ann", access.Grant{Workspace: "*", Role: access.Manager})
@@ -122,6 +127,7 @@ func TestUnknownWorkspace(t *testing.T) {
 
 // A token for more than its owner may is refused, and says what is lacked.
 func TestTokensBeyondTheirOwner(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	s.as("ann", access.Grant{Workspace: "main", Role: access.Approver, GateRoles: []string{"sales"}})
@@ -146,6 +152,7 @@ func TestTokensBeyondTheirOwner(t *testing.T) {
 
 // A proposal says in words what can be done, in all texts that go into the script.
 func TestInferenceHasNoMarks(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s, c, _ := authorOf(t)
 	s.file("in/one.csv", "id,name\n")
@@ -160,6 +167,7 @@ func TestInferenceHasNoMarks(t *testing.T) {
 
 // Places name the files as the request does.
 func TestPlacesNameFilesAsGiven(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	_, c, _ := authorOf(t)
 	var valid view.Validated

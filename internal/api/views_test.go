@@ -12,10 +12,12 @@ import (
 	"thalweg/internal/app"
 	"thalweg/internal/app/access"
 	"thalweg/internal/app/view"
+	"thalweg/internal/test/effort"
 )
 
 // A list of runs is of those that are asked for, page by page.
 func TestSelectRuns(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	begun := time.Now()
@@ -54,6 +56,7 @@ func TestSelectRuns(t *testing.T) {
 
 // Who has seen a run as it is gets no second copy of it. Who may see less has another one.
 func TestRunAsItWas(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	s.run()
@@ -91,6 +94,7 @@ func TestRunAsItWas(t *testing.T) {
 
 // A node's batches come page by page, of a status, and as a timeline.
 func TestBatches(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	s.file("script.yaml", `
@@ -141,6 +145,7 @@ nodes:
 
 // A matrix has the nodes of all runs of a page, with descriptions of the latest scripts.
 func TestMatrixOfRuns(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	s.run()
@@ -178,6 +183,7 @@ func TestMatrixOfRuns(t *testing.T) {
 
 // A graph has the boxes of the picture in their places, apart from each other, with what became of the nodes.
 func TestGraphOfARun(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	s.run()
@@ -219,6 +225,7 @@ func TestGraphOfARun(t *testing.T) {
 
 // Bad rows, and rows that failed a check, are shown to who may read, and to nobody else.
 func TestSideRows(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	s.file("script.yaml", strings.Replace(script, "  load:\n", "  load:\n    bad_rows: {action: quarantine, max_rows: 9, max_percent: 90}\n"+
@@ -281,6 +288,7 @@ func TestSideRows(t *testing.T) {
 
 // Columns have names and types, and say what they are made of, as the command line does.
 func TestColumns(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	s.run()
@@ -308,6 +316,7 @@ func TestColumns(t *testing.T) {
 
 // Metrics are for those who may see all workspaces, in the format of Prometheus.
 func TestMetrics(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	c := s.as("prometheus", access.Grant{Workspace: "*", Role: access.Viewer})

@@ -7,10 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/access"
+	"thalweg/internal/test/effort"
 )
 
 // Problems say in plain words what can be done, and in next for programs; a client that shows actions itself gets marks.
 func TestTextsOfProblems(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := serve(t)
 	s.run()

@@ -14,6 +14,7 @@ import (
 
 	"thalweg/internal/app/peek"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/test/effort"
 )
 
 func (b *bench) download(d peek.Download) (string, error) {
@@ -23,6 +24,7 @@ func (b *bench) download(d peek.Download) (string, error) {
 }
 
 func TestDownloads(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	b := newBench(t, peek.Limits{})
 	run := b.run(values, map[string]string{"values.csv": valuesCSV()}, nil)
@@ -83,6 +85,7 @@ func TestDownloads(t *testing.T) {
 
 // Of large tables all rows come, in their order, and no more than is allowed.
 func TestLargeDownloads(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	b := newBench(t, peek.Limits{DownloadBytes: 4 << 20})
 	const rows = 200_000

@@ -55,6 +55,7 @@ nodes:
 
 // Pages one behind the other are the table, whatever the sizes of parts and pages; so are they where SQL orders them.
 func TestPagesAreTheTable(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	b := newBench(t, peek.Limits{})
@@ -163,6 +164,7 @@ func valuesCSV() string {
 }
 
 func TestFilterAndSort(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	b := newBench(t, peek.Limits{})
 	run := b.run(values, map[string]string{"values.csv": valuesCSV()}, nil)
@@ -213,6 +215,7 @@ func names(p view.Page) (out []string) {
 
 // What footers say is what the rows say.
 func TestProfiles(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	b := newBench(t, peek.Limits{})
 	run := b.run(values, map[string]string{"values.csv": valuesCSV()}, nil)
@@ -272,6 +275,7 @@ func TestProfiles(t *testing.T) {
 
 // A part that is damaged is said to be, also where few of its rows are read.
 func TestADamagedPart(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	b := newBench(t, peek.Limits{})
 	run := b.run(numbers, map[string]string{"numbers.csv": csvOf(10)}, func(*budget.Budget) {})
