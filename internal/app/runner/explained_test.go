@@ -49,6 +49,7 @@ func requireNoSlotsSaid(t *testing.T, r causes.Report) {
 
 // A run that nobody has worked on, one that fails at once and one without sheets are explained as far as is known.
 func TestRunsOfWhichLittleIsKnownAreExplained(t *testing.T) {
+	effort.Unraced(t) // times of processes, which other tests race
 	t.Parallel()
 	dir := sleepyInputs(t, 0)
 	home := openHome(t, dir)
@@ -78,6 +79,7 @@ func TestRunsOfWhichLittleIsKnownAreExplained(t *testing.T) {
 
 // A run whose files have no rows is complete at once.
 func TestARunOfNothingIsExplained(t *testing.T) {
+	effort.Unraced(t) // times of processes, which other tests race
 	t.Parallel()
 	dir := sleepyInputs(t, 0)
 	for i := 1; i < 64; i++ {
@@ -100,6 +102,7 @@ func TestARunOfNothingIsExplained(t *testing.T) {
 // Whoever works on a run counts as long as it has said so: not while its batch is claimed by a process that was killed,
 // and not while the run is paused.
 func TestARunThatIsNotOverIsExplained(t *testing.T) {
+	effort.Unraced(t) // times of processes, which other tests race
 	t.Parallel()
 	dir := sleepyInputs(t, 2)
 	w := victimCmd(t, dir, "run", false)

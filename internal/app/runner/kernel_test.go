@@ -168,6 +168,7 @@ def twice(id: int) -> int:
 
 // The processor time of a sheet is the kernel's, with that of Python.
 func TestProcessorTimeOfALocalRun(t *testing.T) {
+	effort.Unraced(t) // times of processes, which other tests race
 	t.Parallel()
 	a := newAccount(t)
 	dir := busyInputs(t)
@@ -187,6 +188,7 @@ func TestProcessorTimeOfALocalRun(t *testing.T) {
 
 // Slots that are processes are in it, with their Pythons; also those that were killed.
 func TestProcessorTimeOfSlotsThatAreProcesses(t *testing.T) {
+	effort.Unraced(t) // times of processes, which other tests race
 	t.Parallel()
 	a := newAccount(t)
 	ctx, dir := t.Context(), busyInputs(t)

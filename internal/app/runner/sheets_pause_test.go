@@ -26,6 +26,7 @@ import (
 // While a run is paused no worker is there for it: the one that comes back adds to its sheet, beside the one that
 // resumed the run.
 func TestSheetsOfAPausedRun(t *testing.T) {
+	effort.Unraced(t) // times of processes, which other tests race
 	t.Parallel()
 	dir := sleepyInputs(t, 0.15)
 	home := openHome(t, dir)
@@ -90,6 +91,7 @@ func TestSheetsOfAPausedRun(t *testing.T) {
 
 // The sheets of a run that failed stay beside those of who retries it.
 func TestSheetsOfARunThatFailed(t *testing.T) {
+	effort.Unraced(t) // times of processes, which other tests race
 	t.Parallel()
 	dir := sleepyInputs(t, 0)
 	path := filepath.Join(dir, "slow.py")

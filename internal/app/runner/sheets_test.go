@@ -73,6 +73,7 @@ func requireSheet(t *testing.T, s sheet.Sheet) {
 
 // A run in one process has one sheet, whose processor time is the kernel's.
 func TestSheetOfALocalRun(t *testing.T) {
+	effort.Unraced(t) // times of processes, which other tests race
 	t.Parallel()
 	dir := crashInputs(t)
 	cmd := victimCmd(t, dir, "run", false)
@@ -123,6 +124,7 @@ func TestSheetOfALocalRun(t *testing.T) {
 
 // Of several workers one is killed: its sheet is there, short by no more than 20 s, and all add up.
 func TestSheetsOfSeveralWorkers(t *testing.T) {
+	effort.Unraced(t) // times of processes, which other tests race
 	t.Parallel()
 	ctx := t.Context()
 	dir := sleepyInputs(t, 0.4)
@@ -191,6 +193,7 @@ func TestSheetsOfSeveralWorkers(t *testing.T) {
 
 // Slots that are processes compute while they hold memory.
 func TestSheetOfSlotsThatAreProcesses(t *testing.T) {
+	effort.Unraced(t) // times of processes, which other tests race
 	t.Parallel()
 	r := newIsolated(t)
 	require.Equal(t, state.Complete, r.run())

@@ -15,6 +15,7 @@ import (
 
 	"thalweg/internal/app/instance"
 	"thalweg/internal/run/job"
+	"thalweg/internal/test/effort"
 )
 
 const watchingScript = `
@@ -30,6 +31,7 @@ nodes:
 // Schedulers that watch two servers are killed where they begin runs, and one of
 // the servers refuses at first: each file gets one run, which reads it.
 func TestWatchedServers(t *testing.T) {
+	effort.Unraced(t) // times of processes, which other tests race
 	t.Parallel()
 	m := newMachines(t)
 	drop := filepath.Join(m.sftp.Dir, "drop")
