@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,8 +39,8 @@ func server(t *testing.T, files map[string][]byte) (at string, asked *sync.Map) 
 			http.NotFound(w, r)
 			return
 		}
-		n, _ := asked.LoadOrStore(r.Method+r.URL.Path, new(int))
-		*n.(*int)++
+		n, _ := asked.LoadOrStore(r.Method+r.URL.Path, new(atomic.Int32))
+		n.(*atomic.Int32).Add(1)
 		w.Header().Set("ETag", `"1"`)
 		http.ServeContent(w, r, "", time.Unix(1, 0), bytes.NewReader(data))
 	}))
@@ -76,7 +77,7 @@ func TestTexts(t *testing.T) {
 			require.Equal(t, want, string(data), "%s %d", step, i)
 		}
 		if n, _ := asked.Load("GET/x"); step == "made" {
-			require.Equal(t, 1, *n.(*int), "its bytes are copied once, whatever is read of them")
+			require.EqualValues(t, 1, n.(*atomic.Int32).Load(), "its bytes are copied once, whatever is read of them")
 		}
 		left, err := filepath.Glob(filepath.Join(dir, "*.part"))
 		require.NoError(t, err)
