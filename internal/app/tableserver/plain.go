@@ -33,7 +33,9 @@ func (s *Server) servePlain(ctx context.Context, patience func() time.Duration) 
 	l := &loop{server: s, hurry: make(chan struct{}, 1), open: map[gnet.Conn]*client{},
 		watched: map[gnet.Conn]*client{}, closing: map[gnet.Conn]*client{},
 		buffers: sync.Pool{New: func() any { return new([]byte) }}}
-	loops, err := gnet.NewClient(l, gnet.WithNumEventLoop(runtime.GOMAXPROCS(0)), gnet.WithTCPKeepAlive(time.Minute),
+	// the kernel's part of an answer is as large as ours: with more loops each has fewer connections ready at a time
+	n := max(1, runtime.GOMAXPROCS(0)/2)
+	loops, err := gnet.NewClient(l, gnet.WithNumEventLoop(n), gnet.WithTCPKeepAlive(time.Minute),
 		gnet.WithLogger(logger{s.options.Log}))
 	if err == nil {
 		err = loops.Start()

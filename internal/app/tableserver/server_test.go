@@ -2,6 +2,7 @@ package tableserver_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -237,6 +238,36 @@ func TestSwitches(t *testing.T) {
 		default:
 		}
 	})
+}
+
+// A file that somebody writes into is served as it was from memory, and not at all from the disk.
+func TestWrittenInItsPlace(t *testing.T) {
+	for _, cold := range []bool{false, true} {
+		path, told := index(t, 1), make(chan error, 10)
+		s := serve(t, tableserver.Options{Cold: cold}, path)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			s.Follow(ctx, path, nil, func(_ tableserver.Switched, err error) { told <- err })
+		}()
+		content, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, bytes.ReplaceAll(content, []byte("v1"), []byte("v2")), 0o600))
+		require.ErrorContains(t, <-told, "damaged")
+		c := s.dial(t, false)
+		_, err = io.WriteString(c, "GET key1\r\n")
+		require.NoError(t, err)
+		answer, err := bufio.NewReader(c).ReadString('\n')
+		require.NoError(t, err)
+		if cold {
+			require.Contains(t, answer, "cannot be read")
+		} else {
+			require.Equal(t, "$2\r\n", answer)
+		}
+		stop()
+		<-ended
+	}
 }
 
 func TestTooLarge(t *testing.T) {

@@ -20,7 +20,7 @@ type held struct {
 	server  *Server
 	table   *tableindex.Table
 	data    *resp.Dataset
-	without *resp.Dataset // what is answered once the file is not as it was opened
+	without *resp.Dataset // what is answered once a cold file is not as it was opened
 	spoiled atomic.Bool
 	readers atomic.Int64 // and the server itself; 0: it is released
 	failed  error        // of its release
@@ -60,9 +60,9 @@ func (t *held) dataset() *resp.Dataset {
 	return t.data
 }
 
-// look sees whether somebody has written into the file: then nothing is answered from it.
+// look sees whether somebody has written into the file that rows are read from: then nothing is answered from it.
 func (t *held) look() {
-	if !t.spoiled.Load() && t.table.Changed() && !t.spoiled.Swap(true) {
+	if t.server.options.Cold && !t.spoiled.Load() && t.table.Changed() && !t.spoiled.Swap(true) {
 		t.server.options.Log.Error("somebody has written into the file of the table: nothing is answered from it, " +
 			"until another is put in its place by its name")
 	}

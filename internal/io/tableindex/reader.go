@@ -4,27 +4,23 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
-
-	"thalweg/internal/base/fault"
 )
 
 // Table is a file that is open for reading. Any number of goroutines may read it at once.
 type Table struct {
 	Meta Meta
 	h    header
-	// all is the file in memory; nil: it is read with each answer.
+	// all is a copy of the file in memory of our own; nil: the file is read with each answer.
 	all   []byte
 	file  *os.File
 	stamp Stamp
@@ -56,14 +52,13 @@ func stampOf(info os.FileInfo) Stamp {
 
 // Options say how a file is opened.
 type Options struct {
-	// Cold reads from the file with each answer, instead of mapping it: it may be larger than memory.
+	// Cold reads from the file with each answer, instead of copying it: it may be larger than memory.
 	Cold bool
 	// Gently leaves the processors to others: one of them is used, for a moment at a time.
 	Gently bool
 }
 
-// Open maps a file into memory, and verifies all of it, which also brings it there.
-// It refuses a file of which a bit is not as it was written.
+// Open copies a file into memory, and verifies all of it. It refuses a file of which a bit is not as it was written.
 func Open(ctx context.Context, path string) (*Table, error) { return OpenWith(ctx, path, Options{}) }
 
 // OpenCold verifies a file, and reads from it with each answer: it may be larger than memory.
@@ -107,9 +102,10 @@ func OpenWith(ctx context.Context, path string, o Options) (_ *Table, err error)
 		return nil, err
 	}
 	if !o.Cold {
-		if t.all, err = unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED); err != nil {
-			return nil, fmt.Errorf("map %d bytes: %w", info.Size(), err)
+		if t.all, err = allocate(info.Size()); err != nil {
+			return nil, err
 		}
+		copy(t.all, page)
 	}
 	if err := t.verify(ctx, o.Gently); err != nil {
 		return nil, err
@@ -123,11 +119,23 @@ func OpenWith(ctx context.Context, path string, o Options) (_ *Table, err error)
 	return t, nil
 }
 
+// allocate returns zeroed memory outside of Go's heap, on huge pages where the kernel gives them: a lookup goes to two
+// random places, and with small pages most of its time was the search for theirs (decision 0072).
+func allocate(size int64) ([]byte, error) {
+	all, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, fmt.Errorf("take %d bytes of memory: %w", size, err)
+	}
+	_ = unix.Madvise(all, unix.MADV_HUGEPAGE) // small ones do, too
+	return all, nil
+}
+
 // Stamp returns the file's stamp as it was opened.
 func (t *Table) Stamp() Stamp { return t.stamp }
 
-// Changed reports whether somebody has written into the file since it was opened: then
-// answers may be wrong.
+// Changed reports whether somebody has written into the file since it was opened: then answers of a cold one may be
+// wrong.
 func (t *Table) Changed() bool {
 	info, err := t.file.Stat()
 	return err != nil || stampOf(info) != t.stamp
@@ -156,7 +164,7 @@ func (t *Table) Close() error {
 
 const releaseBytes = 16 << 20
 
-// read reads bytes of the file into a buffer, whether it is mapped or not.
+// read reads bytes of the file into a buffer, whether it has been copied or not.
 func (t *Table) read(at, n int64, buffer []byte) ([]byte, error) {
 	if int64(cap(buffer)) < n {
 		buffer = make([]byte, n)
@@ -166,7 +174,7 @@ func (t *Table) read(at, n int64, buffer []byte) ([]byte, error) {
 	return buffer, err
 }
 
-// section returns bytes of the file, read into buffer where it is not mapped.
+// section returns bytes of the file, read into buffer where it has not been copied.
 func (t *Table) section(at, n int64, buffer []byte) ([]byte, error) {
 	if t.all != nil {
 		return t.all[at : at+n], nil
@@ -174,8 +182,7 @@ func (t *Table) section(at, n int64, buffer []byte) ([]byte, error) {
 	return t.read(at, n, buffer)
 }
 
-// verify compares all bytes with their checksums. It reads them, and only then touches
-// their pages: a goroutine that waits for a page has a processor, one that reads has not.
+// verify reads all bytes, to where they are kept if they are, and compares them with their checksums.
 func (t *Table) verify(ctx context.Context, gently bool) error {
 	if err := t.verifySums(ctx); err != nil {
 		return err
@@ -204,10 +211,7 @@ func (t *Table) verify(ctx context.Context, gently bool) error {
 			return ctx.Err()
 		})
 	}
-	if err := work.Wait(); err != nil {
-		return err
-	}
-	return t.touch(0, headerBytes, t.h.sumsAt(), t.h.sumsBytes)
+	return work.Wait()
 }
 
 // verifySums compares the checksums with theirs, a piece at a time: how many there are is only what the header says.
@@ -233,6 +237,9 @@ func (t *Table) verifyBlock(b int64, buffer []byte) error {
 	if _, err := t.file.ReadAt(sum[:], t.h.sumsAt()+b*sumBytes); err != nil {
 		return err
 	}
+	if t.all != nil {
+		buffer = t.all[at : at+n : at+n]
+	}
 	block, err := t.read(at, n, buffer)
 	if err != nil {
 		return err
@@ -240,43 +247,8 @@ func (t *Table) verifyBlock(b int64, buffer []byte) error {
 	if crc32.Checksum(block, castagnoli) != binary.LittleEndian.Uint32(sum[:]) {
 		return fmt.Errorf("its bytes from %d on are damaged", at)
 	}
-	return t.touch(at, n)
-}
-
-// touch brings mapped bytes into this process: places and lengths, one behind the other.
-// A file that became shorter meanwhile has pages that cannot be brought.
-func (t *Table) touch(sections ...int64) error {
-	if t.all == nil {
-		return nil
-	}
-	page := int64(os.Getpagesize())
-	for i := 0; i < len(sections); i += 2 {
-		at, n := sections[i], sections[i+1]
-		from := at - at%page
-		err := unix.Madvise(t.all[from:at+n], unix.MADV_POPULATE_READ)
-		if errors.Is(err, unix.EINVAL) { // an old kernel
-			err = fault.Guard("touch the index", func() error { return touchEach(t.all[from : at+n]) })
-		}
-		if err != nil {
-			return fmt.Errorf("bring it into memory: %w", err)
-		}
-	}
 	return nil
 }
-
-// touchEach reads a byte of each page. It panics, and ends no process, if there is none.
-func touchEach(bytes []byte) error {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	var sum byte
-	for i := 0; i < len(bytes); i += 4 << 10 { // the smallest page there is
-		sum += bytes[i]
-	}
-	touched.Store(uint32(sum))
-	return nil
-}
-
-// touched keeps the compiler from leaving the reads out.
-var touched atomic.Uint32
 
 func (t *Table) readMeta() error {
 	text, err := t.read(t.h.metaAt(), t.h.metaBytes, nil)
