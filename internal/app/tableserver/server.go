@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/base/format"
 	"thalweg/internal/io/resp"
 )
 
@@ -27,8 +27,8 @@ type Options struct {
 	TLSAddress string
 	// Check reports whether a user's password is right; nil: none is asked for.
 	Check func(user, password []byte) bool
-	// MemoryBytes is what a mapped table may have, 0: 60 % of the machine's memory; Cold serves larger ones, from the
-	// disk.
+	// MemoryBytes is what tables in memory may have, the next beside the one before; 0: 80 % of the machine's memory.
+	// Cold serves larger ones, from the disk.
 	MemoryBytes int64
 	Cold        bool
 	MaxClients  int // at once
@@ -66,6 +66,7 @@ type Server struct {
 	pending, unsent                                 atomic.Int64 // bytes
 	clients, lastID, commands, received, sent, lost atomic.Int64
 	switched, refused                               atomic.Int64
+	resident                                        atomic.Int64 // bytes of tables in memory, or on the disk
 
 	mu   sync.Mutex
 	said map[string]time.Time // when something was logged that clients cause
@@ -74,11 +75,16 @@ type Server struct {
 // New returns a server of a file. The caller closes it when Serve has returned.
 func New(ctx context.Context, path string, o Options) (*Server, error) {
 	if o.MemoryBytes == 0 {
-		o.MemoryBytes = budget.MachineBytes() / 10 * 6
+		o.MemoryBytes = budget.MachineBytes() / 10 * 8
 	}
 	s := &Server{options: o, said: map[string]time.Time{}}
-	if _, err := s.Switch(ctx, path); err != nil {
+	first, err := s.Switch(ctx, path)
+	if err != nil {
 		return nil, err
+	}
+	if !o.Cold && 2*first.Bytes > o.MemoryBytes {
+		o.Log.Warn("there is no memory for another table of this size beside it: it can only be replaced by a new start",
+			"table", format.Size(first.Bytes), "memory", format.Size(o.MemoryBytes))
 	}
 	return s, nil
 }
@@ -257,13 +263,10 @@ func (s *Server) answer(c *client, in, out []byte) (used int, answers []byte, mo
 	defer t.release()
 	before := c.session.Commands
 	err = fault.Guard("answer a client", func() error {
-		// a file that somebody has cut has no pages any more
-		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 		used, answers, more = c.session.Answer(t.dataset(), in, out)
 		return nil
 	})
 	if err != nil {
-		t.look()
 		return len(in), nil, false, err
 	}
 	s.commands.Add(c.session.Commands - before)

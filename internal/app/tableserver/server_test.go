@@ -273,6 +273,14 @@ func TestWrittenInItsPlace(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	_, err := tableserver.New(t.Context(), index(t, 1), tableserver.Options{MemoryBytes: 1000})
 	require.ErrorContains(t, err, "it may take 1000 B of memory")
+	info, err := os.Stat(index(t, 1))
+	require.NoError(t, err)
+	s, err := tableserver.New(t.Context(), index(t, 1), tableserver.Options{MemoryBytes: 2*info.Size() - 1,
+		Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	_, err = s.Switch(t.Context(), index(t, 2))
+	require.ErrorContains(t, err, "are served until then")
+	require.NoError(t, s.Close())
 	_, err = tableserver.New(t.Context(), "none", tableserver.Options{MemoryBytes: 1000})
 	require.True(t, errors.Is(err, os.ErrNotExist))
 }

@@ -47,7 +47,9 @@ func (t *held) release() {
 		return
 	}
 	t.server.releases.Go(func() {
-		if t.failed = t.table.Close(); t.failed != nil {
+		t.failed = t.table.Close()
+		t.server.resident.Add(-t.table.Size())
+		if t.failed != nil {
 			t.server.options.Log.Error("a table is not released", "error", t.failed)
 		}
 	})
@@ -99,6 +101,7 @@ func (s *Server) Switch(ctx context.Context, path string) (Switched, error) {
 		s.refused.Add(1)
 		return Switched{}, err
 	}
+	s.resident.Add(table.Size())
 	next := &held{server: s, table: table, data: resp.NewDataset(table, table.Meta.Columns, table.Meta.Source),
 		without: resp.NewDataset(unreadable{table.Rows()}, table.Meta.Columns, table.Meta.Source)}
 	next.readers.Store(1)
@@ -157,14 +160,20 @@ func refusal(err error) error {
 	return &fault.Error{Kind: kind, Message: "the file is not served", Err: err}
 }
 
+// fits refuses a file that has no room beside those in memory.
 func (s *Server) fits(path string, size int64) error {
-	if s.options.Cold || size <= s.options.MemoryBytes {
+	others := s.resident.Load()
+	if s.options.Cold || size+others <= s.options.MemoryBytes {
 		return nil
 	}
 	large := fault.New(fault.Environment, "the index %s has %s, and it may take %s of memory", path,
-		format.Size(size), format.Size(s.options.MemoryBytes))
+		format.Size(size), format.Size(max(0, s.options.MemoryBytes-others)))
 	large.Hint = fmt.Sprintf("give it more with %s, or serve it from the disk with %s", action.Setting("memory", ""),
 		action.Setting("cold", ""))
+	if others > 0 {
+		large.Message += fmt.Sprintf(": %s are served until then", format.Size(others))
+		large.Hint += "; or begin anew with it"
+	}
 	return large
 }
 

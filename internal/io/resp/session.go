@@ -25,6 +25,7 @@ type Session struct {
 	command request
 	input   []byte // the command that is carried out
 	row     []byte // buffer for rows of a cold table
+	values  []int  // buffer for places in a row
 	ahead   *lookAhead
 }
 
@@ -40,7 +41,7 @@ func (s *Session) Failed() error {
 
 // Held is what the session keeps in memory between calls, in bytes.
 func (s *Session) Held() int {
-	held := cap(s.command.args)*spanBytes + cap(s.row) + len(s.name)
+	held := cap(s.command.args)*spanBytes + cap(s.row) + len(s.name) + 8*cap(s.values)
 	if s.ahead != nil {
 		held += s.ahead.held()
 	}
@@ -287,21 +288,22 @@ func (s *Session) hmget(d *Dataset, out []byte, list bool) []byte {
 	if !ok {
 		return appendError(out, unreadable)
 	}
-	from := len(out)
+	from, all := len(out), frames
 	if list {
 		out = appendHead(out, '*', len(s.command.args)-2)
 	}
+	s.values = s.values[:0] // where each value is, as far as it was needed
 	for i := 2; i < len(s.command.args); i++ {
 		column, known := d.column[string(s.arg(i))]
 		if !found || !known {
 			out = s.null(out)
 			continue
 		}
-		rest := frames
-		for range column {
-			_, rest, _ = frame(rest)
+		for len(s.values) <= column {
+			s.values = append(s.values, len(frames))
+			_, frames, _ = frame(frames)
 		}
-		if out, ok = answer(s.value(out, rest), from); !ok {
+		if out, ok = answer(s.value(out, all[len(all)-s.values[column]:]), from); !ok {
 			return out
 		}
 	}
