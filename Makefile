@@ -10,7 +10,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') $(wildcard internal/web/dist/* internal/web/dist/*/*) internal/api/start.html go.mod go.sum
 DEMO    ?= demo
 
-.PHONY: deploy-check deploy-test help build demo release release-check python-test check test test-fast test-race lint ui check-ui test-ui ui-pictures fuzz fuzz-api chaos chaos-cluster bench planted bench-cluster bench-forecast bench-serve bench-stores bench-sweep bench-table-index bench-ui services-up services-down services-status clean
+.PHONY: deploy-check deploy-test help build demo release release-check python-test check test test-fast test-full test-race lint ui check-ui test-ui ui-pictures fuzz fuzz-api chaos chaos-cluster bench planted bench-cluster bench-forecast bench-serve bench-stores bench-sweep bench-table-index bench-ui services-up services-down services-status clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -51,6 +51,9 @@ check: ## What to run before each commit, in under a minute
 
 test: ## Everything that CI checks
 	@scripts/test
+
+test-full: ## The same with larger samples of what takes long, in less than an hour
+	@SHORT='' scripts/test
 
 test-fast: ## The tests without the race detector, and small samples of what takes long
 	@scripts/test-fast
