@@ -42,6 +42,7 @@ func (r Report) figures() map[string]Figure {
 			out[name+": all"] = all
 		}
 	}
+	addWork(out, r.Served)
 	return out
 }
 
