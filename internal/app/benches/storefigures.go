@@ -46,8 +46,8 @@ func (r Report) figures() map[string]Figure {
 	return out
 }
 
-// beyondLeast is how many operations of a part of a window are beyond a quantile, at least, for that of the part to be a
-// repeat of the window's: of fewer it is hardly more than their longest, which says nothing of a longer time.
+// beyondLeast is how many operations of a part of a window are beyond a quantile, at least, for that of the part to be
+// a repeat of the window's: of fewer it is hardly more than their longest, which says nothing of a longer time.
 const beyondLeast = 10
 
 // bears reports whether each part of a window has a quantile of its own.
