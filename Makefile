@@ -10,7 +10,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') $(wildcard internal/web/dist/* internal/web/dist/*/*) internal/api/start.html go.mod go.sum
 DEMO    ?= demo
 
-.PHONY: deploy-check deploy-test help build demo release release-check python-test check test test-fast test-full test-race lint ui check-ui test-ui ui-pictures fuzz fuzz-api chaos chaos-cluster bench planted bench-cluster bench-forecast bench-serve bench-stores bench-sweep bench-table-index bench-ui services-up services-down services-status clean
+.PHONY: deploy-check deploy-test help build demo release release-check python-test check test test-fast test-full test-race lint ui check-ui test-ui ui-pictures fuzz fuzz-api chaos chaos-cluster bench planted bench-cluster bench-forecast bench-serve bench-serve-table bench-stores bench-sweep bench-table-index bench-ui services-up services-down services-status clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -105,6 +105,9 @@ bench: bin/thalweg ## Measure against other ways to do the same (hours; docs/ben
 
 bench-serve: bin/thalweg ## Measure a server over loopback (docs/benchmarks.md)
 	@scripts/bench --case serve-news,serve-rows,serve-runs,serve-node,serve-cost,serve-children
+
+bench-serve-table: ## Measure a served table beside Redis, and Valkey of VALKEY=PROGRAM: 10 M keys (ARGS="--keys 1000000 --rounds 1")
+	@VALKEY="$(VALKEY)" scripts/bench-serve-table $(ARGS)
 
 bench-table-index: bin/thalweg ## Measure how fast indexes of tables are built, in a few minutes (ROWS=10000000)
 	@scripts/bench-table-index

@@ -336,7 +336,7 @@ func (c *benchStoreCmd) costs(o *benches.StoreOptions) error {
 	if err != nil {
 		return err
 	}
-	o.BringUp = c.BringUp
+	o.BringUp, o.Cores = c.BringUp, benches.CoresOf(prices, c.Machines)
 	if o.Others, err = benches.PerHour(prices, c.AgentMachines); err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 // server is one of those that take turns.
 type server struct {
 	name, address string
+	kind          string // of a peer: Redis or Valkey
 	ours          bool
 	cmd           *exec.Cmd
 	ready         time.Duration // from its start until it answered
@@ -117,11 +118,36 @@ func startPeer(ctx context.Context, program string, o options) (*server, error) 
 		return nil, err
 	}
 	began := time.Now()
-	if err := s.fill(o); err != nil {
+	if s.kind, err = s.kindOf(); err == nil {
+		err = s.fill(o)
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.end())
 	}
 	fmt.Printf("%s filled in %.1f s\n", s.name, time.Since(began).Seconds())
 	return s, nil
+}
+
+// kindOf asks a peer what it is: Valkey calls itself Redis, too.
+func (s *server) kindOf() (string, error) {
+	c, err := net.Dial("tcp", s.address)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "INFO server\r\nQUIT\r\n"); err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(c)
+	switch {
+	case err != nil:
+		return "", err
+	case bytes.Contains(text, []byte("\nvalkey_version:")):
+		return "Valkey", nil
+	case bytes.Contains(text, []byte("\nredis_version:")):
+		return "Redis", nil
+	}
+	return "", fmt.Errorf("%s is neither Redis nor Valkey: %.200q", s.name, text)
 }
 
 // end ends the server.

@@ -9,6 +9,17 @@ import (
 	"thalweg/internal/io/tableindex"
 )
 
+// A bar that is missed is an error, whatever the others are.
+func TestMissed(t *testing.T) {
+	t.Parallel()
+	f := &figures{}
+	f.atLeast("reads", 2, 1, "times")
+	f.atMost("wrong answers", 0, 0, "MGETs")
+	require.NoError(t, f.missed())
+	f.atMost("ready", 4, 3, "s")
+	require.EqualError(t, f.missed(), "1 of 3 bars were missed")
+}
+
 // TestJudge counts answers as what they are: of the table that was served, of another one, of two, or of none.
 func TestJudge(t *testing.T) {
 	t.Parallel()

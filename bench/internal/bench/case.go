@@ -58,6 +58,7 @@ const (
 	engineFigure = "engine:"
 	stepFigure   = "step:"
 	countFigure  = "count:" // of what a program has counted
+	loadFigure   = "load:"  // mean time of an operation of what a bench of a store did first, or last
 	shareFigure  = "share:" // of the best fixed number's rate that a worker's own choice reaches, of a class
 )
 
@@ -106,6 +107,20 @@ func figureNamed(name string) figureOf {
 			}
 			n, ok := r.Peer.Counts[which]
 			return n, ok
+		}}
+	case kind+":" == loadFigure:
+		return figureOf{unit: "s", of: func(r Run) (float64, bool) {
+			if r.Peer == nil || len(r.Peer.Loads) == 0 {
+				return 0, false
+			}
+			l := r.Peer.Loads[0]
+			if which == "last" {
+				l = r.Peer.Loads[len(r.Peer.Loads)-1]
+			}
+			if len(l.Rows) == 0 || l.Rows[0].Failed > 0 {
+				return 0, false
+			}
+			return l.Rows[0].Mean / 1e6, true
 		}}
 	case kind+":" == shareFigure:
 		return figureOf{of: func(r Run) (float64, bool) {

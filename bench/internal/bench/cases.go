@@ -12,11 +12,6 @@ const (
 // smallRuns is the number of runs of a side that takes a second at most.
 const smallRuns = 15
 
-// lookAt judges what somebody looks at of large runs, or of many.
-func lookAt(step string) check {
-	return check{name: step, figure: stepFigure + step, side: "many", bar: noMore(0.3, "s")}
-}
-
 // Cases lists all cases, those that take seconds first.
 func Cases() []Case {
 	numpy := []string{"--python", "{env:duckdb}/bin/python3"}
@@ -75,32 +70,15 @@ func Cases() []Case {
 					less: "few", per: 400},
 			},
 		},
-		// What people do about large runs and many of them. The program drives real
-		// coordinators and executors over the state store: batches do nothing.
+		// The state of a run: batches are claimed and committed, and do nothing.
 		{
-			Name: "supervision", What: "the state of a run of 100,000 batches, and of a workspace of 10,000 runs",
-			input: inputNone, size: 100_000, runs: 1,
-			sides: []side{
-				{name: "few", program: "state", part: 1000, flags: []string{"--runs", "10"}},
-				{name: "many", program: "state", flags: []string{"--runs", "10000"}},
-			},
+			Name: "supervision", What: "claims and commits of 100,000 batches of a run", input: inputNone, size: 100_000,
+			runs: 1, sides: []side{{name: "state", program: "state"}},
 			checks: []check{
-				{name: "claim and commit of a batch, the first 1,000", figure: stepFigure + "claim and commit, first",
-					side: "many", bar: noMore(0.002, "s")},
-				{name: "claim and commit of a batch, the last 1,000", figure: stepFigure + "claim and commit, last",
-					side: "many", bar: noMore(0.002, "s")},
-				{name: "reconciling, per batch, 100,000 against 100", figure: stepFigure + "reconcile",
-					side: "many", over: "few", bar: atMost(1)},
-				{name: "a page of runs", figure: stepFigure + "a page of runs", side: "many", bar: noMore(0.3, "s")},
-				{name: "nodes of a run", figure: stepFigure + "nodes of a run", side: "many", bar: noMore(0.3, "s")},
-				{name: "a page of notes", figure: stepFigure + "a page of notes", side: "many", bar: noMore(0.3, "s")},
-				{name: "runs that are open", figure: stepFigure + "runs that are open", side: "many",
-					bar: noMore(0.3, "s")},
-				{name: "all runs", figure: stepFigure + "all runs", side: "many"},
-				lookAt("history"), lookAt("audit"), lookAt("approvals"), lookAt("show"), lookAt("show a node"),
-				lookAt("show a batch"), lookAt("why"), lookAt("events behind the last"),
-				{name: "events, read first", figure: stepFigure + "events, read first", side: "many"},
-				{name: "events, read again", figure: stepFigure + "events, read again", side: "many"},
+				{name: "claim and commit of a batch, the first 1,000", figure: loadFigure + "first", side: "state",
+					bar: noMore(0.002, "s")},
+				{name: "claim and commit of a batch, the last 1,000", figure: loadFigure + "last", side: "state",
+					bar: noMore(0.002, "s")},
 			},
 		},
 		{

@@ -13,6 +13,16 @@ type peerResult struct {
 
 	Forecasts []Forecast    `json:"forecasts,omitempty"`
 	Classes   []sweep.Class `json:"classes,omitempty"` // of `bench pipeline --json`
+	Loads     []peerLoad    `json:"loads,omitempty"`   // of `bench store --json`
+}
+
+// peerLoad is what is kept of a load.
+type peerLoad struct {
+	Rows []struct {
+		Ops    int64   `json:"ops"`
+		Failed int64   `json:"failed"`
+		Mean   float64 `json:"mean_us"`
+	} `json:"rows"`
 }
 
 // steps are the figures of a run under the names that Thalweg's have.

@@ -86,11 +86,11 @@ var programs = map[string]program{
 			"{thalweg} diff last~1 last rows --workspace bench --json \"$@\" > {out}/diff.json; test $? = 1", "sh"},
 		limit: []string{"--memory", "{memory}"},
 	},
-	// Built before: it measures its own steps.
+	// The product's own bench: it removes what it makes. The batches at both ends of a run are measured by themselves.
 	"state": {
-		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-state ./bench/cmd/thalweg-state")},
-		args:   strings.Fields("{dir}/thalweg-state --dir {dir}/.thalweg --batches {rows} --figures {timings}"),
-		silent: true,
+		args: []string{"sh", "-c", "{thalweg} bench store --target state --in {dir} --mix 0/100 --clients 1 --warm-up 0s " +
+			"--keys {rows} --batches {rows} --ops $(({rows} / 100)),$(({rows} / 100 * 98)),$(({rows} / 100)) --json > \"$1\"",
+			"sh", "{timings}"}, silent: true,
 	},
 	// A fleet of this machine: what it makes in services it removes.
 	"fleet": {

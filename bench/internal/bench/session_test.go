@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -295,4 +296,22 @@ func TestTailKeepsTheEnd(t *testing.T) {
 		require.Len(t, s, n)
 	}
 	require.Equal(t, "cdefg", text.String())
+}
+
+// What a bench of a store did first and last are its figures; a load in which something failed has none.
+func TestFiguresOfABenchOfAStore(t *testing.T) {
+	t.Parallel()
+	var r Run
+	require.NoError(t, json.Unmarshal([]byte(`{"loads": [{"rows": [{"ops": 10, "mean_us": 1500}]},
+		{"rows": [{"ops": 80, "mean_us": 9}]}, {"rows": [{"ops": 10, "mean_us": 2500}]}]}`), &r.Peer))
+	for which, want := range map[string]float64{"first": 0.0015, "last": 0.0025} {
+		got, ok := figureNamed(loadFigure + which).of(r)
+		require.True(t, ok)
+		require.InDelta(t, want, got, 1e-12)
+	}
+	r.Peer.Loads[2].Rows[0].Failed = 1
+	_, ok := figureNamed(loadFigure + "last").of(r)
+	require.False(t, ok)
+	_, ok = figureNamed(loadFigure + "first").of(Run{})
+	require.False(t, ok)
 }

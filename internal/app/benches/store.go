@@ -63,6 +63,7 @@ type StoreOptions struct {
 	Beside     string     // command line of a second load: each load is measured alone, and beside it
 	Self       string     // this program, which starts others
 	PerHour    Money      // of the servers; 0: not known
+	Cores      int        // that they have together; 0: not known
 	Others     Money      // an hour, of the machines of generators; 0: not known, or none
 	BringUp    time.Duration
 	// Told hears what is being done; nil: nobody does.
@@ -87,6 +88,7 @@ type Report struct {
 	Loads     []Load            `json:"loads"`
 	Peak      *load.Found       `json:"peak,omitempty"`
 	Sustained *load.Found       `json:"sustained,omitempty"`
+	Served    []Served          `json:"served"`
 	Figures   map[string]Figure `json:"figures" doc:"What two reports are compared by; repeats are parts of a window."`
 	Took      time.Duration     `json:"took_ns" doc:"All of it."`
 	BringUp   time.Duration     `json:"bring_up_ns"`
@@ -192,6 +194,7 @@ func (s sender) measure(ctx context.Context) (r Report, err error) {
 	if err := s.search(ctx, &r); err != nil {
 		return r, err
 	}
+	r.Served = s.served(r)
 	r.Figures = r.figures()
 	r.Took = time.Since(began)
 	if perHour := s.PerHour + s.Others; perHour > 0 {

@@ -43,7 +43,7 @@ func fixed() load.Result {
 			compacted, paused = 3, 0.8
 		}
 		s.Servers = []load.Reading{{Node: "10.0.0.1:9042", Counters: map[string]float64{load.PauseSecs: paused,
-			load.Operations: float64(second) * 2 * each}, Gauges: map[string]float64{load.Compactions: compacted, "other": 1}}}
+			load.Operations: float64(second) * 2 * each, load.CPUSeconds: 0.4 * float64(second)}, Gauges: map[string]float64{load.Compactions: compacted, "other": 1}}}
 		compacted = 0
 		for kind := range r.Of {
 			m, block := &r.Of[kind], new()
@@ -62,7 +62,7 @@ func fixed() load.Result {
 // fixedReport is a report of everything that a report can have.
 func fixedReport() Report {
 	perHour, cost := 2*price.Dollar, price.Dollar/10
-	s := sender{StoreOptions: StoreOptions{PerHour: perHour}, copies: 3}
+	s := sender{StoreOptions: StoreOptions{PerHour: perHour, Cores: 16}, copies: 3}
 	r := Report{Version: ReportVersion, Kind: kindStore, Target: "cql://10.0.0.1:9042", Kept: "bench_mine", Copies: 3,
 		PerHour: &perHour, Took: 2 * time.Minute, BringUp: time.Minute, Cost: &cost,
 		Host: around.Settings{Kernel: "6.1.0 #1 SMP", Limits: []around.Limit{{Name: "cpu.max", Value: "50000 100000", Group: "/a"}},
@@ -81,6 +81,7 @@ func fixedReport() Report {
 		{Clients: 4, Reached: 3500, P99: 900, Kept: true}, {Clients: 8, Reached: 4000, P99: 2000, Kept: true}}}
 	r.Sustained = &load.Found{Rate: 3900, Clients: 50, Bound: 10_000, Result: l.Result, Steps: []Step{
 		{Clients: 50, Asked: 4000, Reached: 3990, P99: 20_000}, {Clients: 50, Asked: 3900, Reached: 3900, P99: 9000, Kept: true}}}
+	r.Served = s.served(r)
 	r.Figures = r.figures()
 	return r
 }
@@ -148,6 +149,12 @@ func TestReportsOfStoresAreCompared(t *testing.T) {
 		}
 	}
 	name := slow.Loads[0].Name
+	for _, r := range c.Ratios {
+		if r.What == name+": writes max" || r.What == name+": writes p99.99" {
+			require.InDelta(t, 80_000, r.A, 100, "the standstill of one part is what the report shows")
+			require.Zero(t, r.High, "parts say nothing of it: %s", r.What)
+		}
+	}
 	require.InDelta(t, 2, found[name+": writes p99"], 1e-9)
 	require.InDelta(t, 1, found[name+": reads"], 1e-9)
 	require.InDelta(t, 1, found["sustained: all"], 1e-9)

@@ -42,13 +42,25 @@ func (r Report) figures() map[string]Figure {
 			out[name+": all"] = all
 		}
 	}
+	addWork(out, r.Served)
 	return out
+}
+
+// beyondLeast is how many operations of a part of a window are beyond a quantile, at least, for that of the part to be
+// a repeat of the window's: of fewer it is hardly more than their longest, which says nothing of a longer time.
+const beyondLeast = 10
+
+// bears reports whether each part of a window has a quantile of its own.
+func bears(batches []load.Batch, kind int, quantile float64) bool {
+	return !slices.ContainsFunc(batches, func(b load.Batch) bool {
+		return b.Of[kind] == nil || float64(b.Of[kind].TotalCount())*(100-quantile) < 100*beyondLeast
+	})
 }
 
 // addFigures adds rates and times of a load.
 func addFigures(to map[string]Figure, name string, r load.Result) {
 	batches := r.Batches()
-	add := func(what, unit string, value float64, of func(load.Batch) float64) {
+	add := func(what, unit string, value float64, batches []load.Batch, of func(load.Batch) float64) {
 		f := Figure{Value: value, Unit: unit, Repeats: []float64{}}
 		for _, b := range batches {
 			f.Repeats = append(f.Repeats, of(b))
@@ -70,18 +82,19 @@ func addFigures(to map[string]Figure, name string, r load.Result) {
 			}
 			return float64(b.Of[kind].TotalCount()) / b.Seconds
 		}
-		add(kindNames[kind], perSecond, float64(m.Ops)/r.Took.Seconds(), rate)
+		add(kindNames[kind], perSecond, float64(m.Ops)/r.Took.Seconds(), batches, rate)
 		for _, t := range responseTimes {
-			add(kindNames[kind]+" "+t.name, micros, t.of(m.Response), func(b load.Batch) float64 {
-				if b.Of[kind] == nil {
-					return 0
-				}
+			parts := batches
+			if !bears(batches, kind, t.quantile) {
+				parts = nil
+			}
+			add(kindNames[kind]+" "+t.name, micros, t.of(m.Response), parts, func(b load.Batch) float64 {
 				return t.of(b.Of[kind])
 			})
 		}
 	}
 	if r.Of[load.Read].Ops > 0 && r.Of[load.Write].Ops > 0 {
-		add("all", perSecond, r.Rate(), func(b load.Batch) (rate float64) {
+		add("all", perSecond, r.Rate(), batches, func(b load.Batch) (rate float64) {
 			for _, h := range b.Of {
 				if h != nil {
 					rate += float64(h.TotalCount()) / b.Seconds
@@ -92,14 +105,15 @@ func addFigures(to map[string]Figure, name string, r load.Result) {
 	}
 }
 
-// responseTimes are the times of a histogram that are shown, in microseconds.
+// responseTimes are the times of a histogram that are shown, in microseconds, by the quantile that they are.
 var responseTimes = []struct {
-	name string
-	of   func(*hdrhistogram.Histogram) float64
-}{{"mean", func(h *hdrhistogram.Histogram) float64 { return h.Mean() / 1e3 }},
-	{"p50", quantile(50)}, {"p90", quantile(90)}, {"p99", quantile(99)}, {"p99.9", quantile(99.9)},
-	{"p99.99", quantile(99.99)},
-	{"max", func(h *hdrhistogram.Histogram) float64 { return float64(h.Max()) / 1e3 }}}
+	name     string
+	quantile float64 // in percent; 0: another
+	of       func(*hdrhistogram.Histogram) float64
+}{{"mean", 0, func(h *hdrhistogram.Histogram) float64 { return h.Mean() / 1e3 }},
+	{"p50", 50, quantile(50)}, {"p90", 90, quantile(90)}, {"p99", 99, quantile(99)}, {"p99.9", 99.9, quantile(99.9)},
+	{"p99.99", 99.99, quantile(99.99)},
+	{"max", 100, func(h *hdrhistogram.Histogram) float64 { return float64(h.Max()) / 1e3 }}}
 
 func quantile(q float64) func(*hdrhistogram.Histogram) float64 {
 	return func(h *hdrhistogram.Histogram) float64 { return float64(h.ValueAtQuantile(q)) / 1e3 }

@@ -60,7 +60,7 @@ func (r Report) Tables() (out []capacity.Table) {
 		out = append(out, r.foundTable(fmt.Sprintf("sustained with p99 under %s: %s", timeText(r.Sustained.Bound),
 			foundText(*r.Sustained)), *r.Sustained))
 	}
-	return append(out, r.hostTable())
+	return append(append(out, servedTables(r.Served)...), r.hostTable())
 }
 
 // generatorsTable says what each generator did, and how far apart they began.
@@ -227,6 +227,9 @@ func (r Report) ofCassandra() bool { return strings.HasPrefix(r.Target, "cql") }
 func (r Report) Notes() (out []string) {
 	for _, l := range r.Loads {
 		out = append(out, l.notes()...)
+	}
+	for _, s := range r.Served {
+		out = append(out, s.notes()...)
 	}
 	if len(r.Loads) > 0 {
 		out = append(out, "Responses count from when an operation was meant to begin, service times from when it was sent; of "+

@@ -4,8 +4,17 @@ import (
 	"context"
 	"errors"
 
+	"thalweg/internal/base/budget"
+	"thalweg/internal/io/resp"
 	"thalweg/internal/ops/metrics"
 )
+
+// counts are what clients are told.
+func (s *Server) counts() resp.Counts {
+	c := resp.Counts{Commands: s.commands.Load(), Received: s.received.Load(), Sent: s.sent.Load()}
+	c.User, c.System = budget.ProcessTime()
+	return c
+}
 
 // Figures are what is counted, and how it is now.
 func (s *Server) Figures() metrics.Table {
@@ -13,6 +22,8 @@ func (s *Server) Figures() metrics.Table {
 		Commands: s.commands.Load(), Received: s.received.Load(), Sent: s.sent.Load(), Pending: s.pending.Load(),
 		Unsent:   s.unsent.Load(),
 		Switches: s.switched.Load(), Refused: s.refused.Load()}
+	user, system := budget.ProcessTime()
+	f.CPU = user + system
 	if t := s.acquire(); t != nil {
 		defer t.release()
 		f.Rows, f.Bytes = t.table.Rows(), t.table.Size()

@@ -218,7 +218,8 @@ func (s *Server) admit(from string) *client {
 		s.complain("a client is refused: there are too many", "from", from, "most", s.options.MaxClients)
 		return nil
 	}
-	return &client{session: resp.Session{Check: s.options.Check, ID: s.lastID.Add(1)}, since: time.Now(), from: from}
+	return &client{session: resp.Session{Check: s.options.Check, Counts: s.counts, ID: s.lastID.Add(1)}, since: time.Now(),
+		from: from}
 }
 
 func (s *Server) leave(c *client) {

@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -105,6 +106,38 @@ func TestAnswers(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, strings.Repeat("$2\r\nv1\r\n", 50_000)+"$-1\r\n:1000\r\n+OK\r\n", string(got))
 	})
+}
+
+// Fields of INFO have the names and the meaning that Redis gives them.
+func TestInfoTellsWhatWasDone(t *testing.T) {
+	s := serve(t, tableserver.Options{}, index(t, 1))
+	c := s.dial(t, false)
+	asked := strings.Repeat("GET key7\r\n", 1000)
+	_, err := io.WriteString(c, asked)
+	require.NoError(t, err)
+	const answer = len("$2\r\nv1\r\n")
+	_, err = io.ReadFull(c, make([]byte, 1000*answer))
+	require.NoError(t, err)
+	_, err = io.WriteString(c, "INFO\r\nQUIT\r\n")
+	require.NoError(t, err)
+	text, err := io.ReadAll(c)
+	require.NoError(t, err)
+	told := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		told[name] = value
+	}
+	require.Equal(t, "1000", told["total_commands_processed"])
+	require.Equal(t, fmt.Sprint(len(asked)), told["total_net_input_bytes"])
+	require.Equal(t, fmt.Sprint(1000*answer), told["total_net_output_bytes"])
+	used := 0.0
+	for _, name := range []string{"used_cpu_sys", "used_cpu_user"} {
+		seconds, err := strconv.ParseFloat(told[name], 64)
+		require.NoError(t, err, name)
+		used += seconds
+	}
+	require.Positive(t, used)
+	require.InDelta(t, used, s.Figures().CPU.Seconds(), 5)
 }
 
 func TestPasswords(t *testing.T) {

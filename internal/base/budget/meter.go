@@ -46,7 +46,8 @@ func (m *Meter) Compute() (end func() time.Duration) {
 
 // move takes in that so many more compute now.
 func (s *shares) move(more int) time.Duration {
-	now := processTime()
+	user, system := ProcessTime()
+	now := user + system
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.inside > 0 && now > s.seen {
@@ -57,13 +58,13 @@ func (s *shares) move(more int) time.Duration {
 	return s.eachSeen
 }
 
-// processTime is the processor time of this process so far.
-func processTime() time.Duration {
+// ProcessTime returns the processor time of this process so far, its own and the kernel's.
+func ProcessTime() (user, system time.Duration) {
 	var used unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &used) != nil {
-		return 0
+		return 0, 0
 	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+	return time.Duration(used.Utime.Nano()), time.Duration(used.Stime.Nano())
 }
 
 // Watch is a time for which somebody wants to know. Its methods may be called

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"thalweg/internal/io/tableindex"
 )
@@ -12,7 +13,9 @@ import (
 // Session is a connection of a client.
 type Session struct {
 	// Check reports whether a user's password is right; nil: none is asked for.
-	Check    func(user, password []byte) bool
+	Check func(user, password []byte) bool
+	// Counts returns what INFO tells of the server; nil: nothing.
+	Counts   func() Counts
 	ID       int64
 	Commands int64 // that were carried out
 
@@ -27,6 +30,12 @@ type Session struct {
 	row     []byte // buffer for rows of a cold table
 	values  []int  // buffer for places in a row
 	ahead   *lookAhead
+}
+
+// Counts are what a server has done since it began.
+type Counts struct {
+	Commands, Received, Sent int64 // that were carried out; bytes of them and of answers
+	User, System             time.Duration
 }
 
 // Closing reports whether the connection is to be closed once the answers are sent.
@@ -456,7 +465,7 @@ func (s *Session) asked(d *Dataset, cmd string, n int, out []byte) []byte {
 	case cmd == "COMMAND":
 		return append(out, "*0\r\n"...)
 	case cmd == "INFO":
-		return bulk(out, info(d))
+		return bulk(out, s.info(d))
 	}
 	return s.unknown(out)
 }
@@ -497,10 +506,17 @@ func (s *Session) named(name []byte) (refused string) {
 	return ""
 }
 
-func info(d *Dataset) string {
+func (s *Session) info(d *Dataset) string {
+	counted := ""
+	if s.Counts != nil {
+		c := s.Counts()
+		counted = fmt.Sprintf("# Stats\r\ntotal_commands_processed:%d\r\ntotal_net_input_bytes:%d\r\n"+
+			"total_net_output_bytes:%d\r\n\r\n# CPU\r\nused_cpu_sys:%.6f\r\nused_cpu_user:%.6f\r\n\r\n", c.Commands,
+			c.Received, c.Sent, c.System.Seconds(), c.User.Seconds())
+	}
 	return fmt.Sprintf("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nserver_name:thalweg\r\n\r\n"+
-		"# Replication\r\nrole:master\r\n\r\n# Table\r\nsource:%s\r\ncolumns:%d\r\n\r\n"+
-		"# Keyspace\r\ndb0:keys=%d,expires=0,avg_ttl=0\r\n", speaks, oneLine(d.source), len(d.names), d.rows.Rows())
+		"# Replication\r\nrole:master\r\n\r\n%s# Table\r\nsource:%s\r\ncolumns:%d\r\n\r\n"+
+		"# Keyspace\r\ndb0:keys=%d,expires=0,avg_ttl=0\r\n", speaks, counted, oneLine(d.source), len(d.names), d.rows.Rows())
 }
 
 func (s *Session) client(sub string, n int, out []byte) []byte {

@@ -98,8 +98,7 @@ func LinearitiesOf(sets []Measured, nodes []int) (out []Linearity, err error) {
 		var rates []Scaled
 		for i, m := range sets {
 			if g, there := m.find(f); there {
-				mean, _ := meanOf(logsOf(g.values))
-				rates = append(rates, Scaled{Name: m.Name, Nodes: nodes[i], Rate: math.Exp(mean)})
+				rates = append(rates, Scaled{Name: m.Name, Nodes: nodes[i], Rate: g.is()})
 			}
 		}
 		if len(rates) < len(sets) {

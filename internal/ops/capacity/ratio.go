@@ -22,7 +22,17 @@ type Measured struct {
 // figureOf is one thing that was measured at one place, such as the time of runs of a deployment.
 type figureOf struct {
 	what, where, unit string
-	values            []float64 // above 0
+	value             float64   // as it was reported; 0: the geometric mean of the values
+	values            []float64 // above 0; none: it was measured once
+}
+
+// is returns what is shown of it.
+func (f figureOf) is() float64 {
+	if f.value > 0 {
+		return f.value
+	}
+	mean, _ := meanOf(logsOf(f.values))
+	return math.Exp(mean)
 }
 
 // MeasuredRuns returns what runs have taken: time, cost if all have a price, and time by class of node.
@@ -84,16 +94,16 @@ func ReadFigures(name string, text []byte) (Measured, error) {
 	}
 	for _, what := range slices.Sorted(maps.Keys(host.Figures)) {
 		f := host.Figures[what]
-		values := f.Repeats
-		if len(values) == 0 {
-			values = []float64{f.Value}
+		all := f.Repeats
+		if f.Value != 0 || len(all) == 0 {
+			all = append([]float64{f.Value}, all...)
 		}
-		for _, v := range values {
-			if !(v > 0) || math.IsInf(v, 0) || len(values) > figuresMost {
+		for _, v := range all {
+			if !(v > 0) || math.IsInf(v, 0) || len(f.Repeats) > figuresMost {
 				return m, wrong("figure %q has the value %g, or more than %d: values are above 0", what, v, figuresMost)
 			}
-			m.add(what, "", f.Unit, v)
 		}
+		m.figures = append(m.figures, figureOf{what: what, unit: f.Unit, value: f.Value, values: f.Repeats})
 	}
 	return m, nil
 }
@@ -111,12 +121,12 @@ type Ratio struct {
 	What  string  `json:"what"`            // time, cost, a class of nodes, or a figure of a host
 	Where string  `json:"where,omitempty"` // the deployment; "": all that are in both, or a host
 	Unit  string  `json:"unit,omitempty"`
-	A     float64 `json:"a,omitempty"` // geometric mean
+	A     float64 `json:"a,omitempty"` // as the report has it; of runs, their geometric mean
 	B     float64 `json:"b,omitempty"`
 	OfA   int     `json:"a_of"` // how many it is of
 	OfB   int     `json:"b_of"`
 	Ratio float64 `json:"ratio"`
-	// An interval that holds the ratio in 80 % of cases; 0: it is not known.
+	// An interval around the ratio, as wide as repeats vary, that holds it in 80 % of cases; 0: it is not known.
 	Low  float64 `json:"low,omitempty"`
 	High float64 `json:"high,omitempty"`
 }
@@ -183,16 +193,16 @@ func (m Measured) find(f figureOf) (figureOf, bool) {
 
 func (f figureOf) name() string { return strings.TrimSpace(f.what + " " + f.where) }
 
-// ratio compares the geometric means of repeated measurements. Both are taken to spread alike, so one side may have a
-// single one.
+// ratio compares measurements, with an interval from their repeats. Both are taken to spread alike, so one side may
+// have a single one.
 func ratio(f, g figureOf) Ratio {
-	meanA, spreadA := meanOf(logsOf(f.values))
-	meanB, spreadB := meanOf(logsOf(g.values))
-	a, b := len(f.values), len(g.values)
-	r := Ratio{What: f.what, Where: f.where, Unit: f.unit, A: math.Exp(meanA), B: math.Exp(meanB), OfA: a, OfB: b,
-		Ratio: math.Exp(meanB - meanA)}
+	_, spreadA := meanOf(logsOf(f.values))
+	_, spreadB := meanOf(logsOf(g.values))
+	a, b := max(len(f.values), 1), max(len(g.values), 1)
+	r := Ratio{What: f.what, Where: f.where, Unit: f.unit, A: f.is(), B: g.is(), OfA: a, OfB: b}
+	r.Ratio = r.B / r.A
 	if free := a + b - 2; free > 0 {
-		r.within(meanB-meanA, math.Sqrt((spreadA+spreadB)/float64(free)*(1/float64(a)+1/float64(b))), free)
+		r.within(math.Log(r.Ratio), math.Sqrt((spreadA+spreadB)/float64(free)*(1/float64(a)+1/float64(b))), free)
 	}
 	return r
 }

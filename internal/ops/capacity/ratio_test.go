@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,6 +68,7 @@ func TestFiguresOfHostsAreCompared(t *testing.T) {
 	require.Len(t, c.Ratios, 1)
 	r := c.Ratios[0]
 	require.InDelta(t, 0.75, r.Ratio, 0.001)
+	require.Equal(t, 3.0, r.B, "what the report says")
 	require.Less(t, r.High, 0.8)
 	require.Equal(t, []string{"Measured in c7g.large alone, and not compared: disk."}, c.Notes)
 	other, err := read(`{"figures": {"sort": {"value": 3, "unit": "ms"}}}`)
@@ -84,4 +86,29 @@ func TestFiguresOfHostsAreCompared(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "host.json")
 	}
+}
+
+// What is shown of a figure is what its report says, whatever its parts say; they say how far it is by chance.
+func TestFiguresThatArePoorlyRepeatedKeepTheirValues(t *testing.T) {
+	t.Parallel()
+	read := func(text string) Measured {
+		m, err := ReadFigures("store.json", []byte(text))
+		require.NoError(t, err)
+		return m
+	}
+	calm := read(`{"figures": {"max": {"value": 2, "unit": "ms"}, "p99": {"value": 1, "unit": "ms", "repeats": [1, 1, 1]},
+		"reads": {"value": 900, "unit": "operations/s", "repeats": [1000, 1000, 700]}}}`)
+	stood := read(`{"figures": {"max": {"value": 1000, "unit": "ms"}, "p99": {"value": 600, "unit": "ms", "repeats": [1, 1, 900]},
+		"reads": {"value": 1800, "unit": "operations/s", "repeats": [2000, 2000, 1400]}}}`)
+	c, err := Compare(calm, stood)
+	require.NoError(t, err)
+	require.Len(t, c.Ratios, 3)
+	largest, p99, rate := c.Ratios[0], c.Ratios[1], c.Ratios[2]
+	require.Equal(t, [...]float64{2, 1000, 500, 0}, [...]float64{largest.A, largest.B, largest.Ratio, largest.High})
+	require.Equal(t, [...]float64{1, 600, 600}, [...]float64{p99.A, p99.B, p99.Ratio})
+	require.InDelta(t, p99.Ratio, math.Sqrt(p99.Low*p99.High), 1e-6, "the interval is around what is shown")
+	require.Equal(t, [...]float64{900, 1800, 2}, [...]float64{rate.A, rate.B, rate.Ratio})
+	l, err := LinearitiesOf([]Measured{calm, stood}, []int{1, 2})
+	require.NoError(t, err)
+	require.InDelta(t, 1800, l[0].Rates[1].Rate, 1e-9)
 }

@@ -1,6 +1,10 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Table is what a server of a table counts, since it began, and how it is now.
 type Table struct {
@@ -9,6 +13,7 @@ type Table struct {
 	Pending, Unsent                 int64
 	Switches, Refused               int64
 	Rows, Bytes                     int64
+	CPU                             time.Duration
 }
 
 // NewTable makes the metrics of a server of a table, which is asked when somebody reads them.
@@ -48,6 +53,10 @@ func NewTable(version string, now func() Table) *Metrics {
 		func(t Table) int64 { return t.Rows })
 	of("thalweg_table_bytes", Gauge, "bytes", "Bytes of its file.",
 		func(t Table) int64 { return t.Bytes })
+	const cpu, cpuHelp = "thalweg_table_cpu_seconds_total", "Used processor time."
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: cpu, Help: cpuHelp},
+		func() float64 { return now().CPU.Seconds() }))
+	m.list(cpu, Counter, "seconds", cpuHelp, nil)
 	const info = "thalweg_table_info"
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: info, Help: "Always 1.",
 		ConstLabels: prometheus.Labels{"version": version}}, func() float64 { return 1 }))
