@@ -80,8 +80,6 @@ func (c *benchPipelineCmd) check(a *console) error {
 		return refuse("--rows %d: there are 1 to %d", c.Rows, benchRowsMost)
 	case c.Rounds < 1 || c.Rounds > benchRoundsMost:
 		return refuse("--rounds %d: there are 1 to %d", c.Rounds, benchRoundsMost)
-	case c.Settle < 0:
-		return refuse("--settle %s: no time is below 0", c.Settle)
 	case c.SVG && c.JSON:
 		return refuse("--svg and --json are two forms: leave one of them out")
 	case !c.SVG && c.Out != "":

@@ -56,6 +56,7 @@ func breaks(t *testing.T, s *redistest.Server, at int64, down, killed bool) bool
 		return fmt.Sprintf("1,%[1]q,\n2,%[1]q,\n3,%[1]q,\n", name)
 	}
 	publication{run: 1, rows: rows("old")}.write(t, redisTarget(s.URL, redisColumns...))
+	before, began := s.Do(t, "GET", "go[o]*ds:current"), time.Now()
 	proxy := remotetest.NewProxy(t, "127.0.0.1:"+s.Port)
 	plan := remotetest.Break{Up: at}
 	if down {
@@ -84,6 +85,12 @@ func breaks(t *testing.T, s *redistest.Server, at int64, down, killed bool) bool
 	tidy := s.Do(t, "HLEN", "go[o]*ds:versions") == "1"
 	if !broke {
 		require.Equal(t, "new", found[0])
+	}
+	if found[0] == "new" { // whoever comes next
+		_, err := publication{run: 3, rows: rows("next")}.stage(t.Context(), t, redisTarget(s.URL, redisColumns...))
+		require.NoError(t, err)
+		requireReadable(t, s, before, 3, began)
+		s.Do(t, "DEL", "go[o]*ds:writer") // it dies
 	}
 	publication{run: 2, attempt: 2, rows: rows("new")}.write(t, redisTarget(s.URL, redisColumns...))
 	require.Equal(t, [3]string{"new", "new", "new"}, version(t, s))
@@ -128,6 +135,82 @@ func TestRedisGrace(t *testing.T) {
 	require.Eventually(t, func() bool { return s.Do(t, "EXISTS", before+"1") == "0" }, effort.Patience,
 		100*time.Millisecond)
 	require.Equal(t, "new", row(t, s, "HGET", "1", "name"))
+}
+
+// requireReadable says that a reader with a pointer that was replaced a moment ago finds all rows, and has time to.
+func requireReadable(t *testing.T, s *redistest.Server, pointer string, rows int, began time.Time) {
+	t.Helper()
+	left := s.Do(t, "PTTL", "go[o]*ds:replaced")
+	if left == "-2" {
+		require.Greater(t, time.Since(began), 10*time.Second, "on a machine that slow the time is over")
+		return
+	}
+	const least = "local n = 0 for _, k in ipairs(redis.call('KEYS', '*')) do if k:sub(1, #KEYS[1]) == KEYS[1] and " +
+		"(redis.call('PTTL', k) == -1 or redis.call('PTTL', k) >= redis.call('PTTL', 'go[o]*ds:replaced')) then " +
+		"n = n + 1 end end return n"
+	require.Equal(t, fmt.Sprint(rows), s.Do(t, "EVAL", least, "1", pointer), "of %s, %s ms left", pointer, left)
+}
+
+// A version that was replaced stays for its readers, whoever writes next, and wherever the one before has died. Once
+// their time is over, its rows go before others come.
+func TestRedisGraceOfNextWriter(t *testing.T) {
+	t.Parallel()
+	const versions, rows = "go[o]*ds:versions", "1,\"old\",\n2,\"old\",\n3,\"old\",\n"
+	for name, died := range map[string][]string{"before it said when rows lapse": {"1", "2", "3"}, "in the middle": {"2"},
+		"at the end": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			to := redisTarget(s.URL, redisColumns...)
+			publication{run: 1, rows: rows}.write(t, to)
+			before := s.Do(t, "GET", "go[o]*ds:current")
+			version := strings.TrimSuffix(strings.TrimPrefix(before, "go[o]*ds:"), ":")
+			record := s.Do(t, "HGET", versions, version)
+			dies := func() {
+				s.Do(t, "HSET", versions, version, record)
+				for _, key := range died {
+					s.Do(t, "PERSIST", before+key)
+				}
+			}
+			began := time.Now()
+			publication{run: 2, rows: rows}.write(t, to)
+			dies()
+			publication{run: 2, attempt: 2, rows: rows}.write(t, to) // it finds its rows
+			requireReadable(t, s, before, 3, began)
+			requireAlone(t, s, 3)
+			dies()
+			third, err := publication{run: 3, rows: rows}.stage(t.Context(), t, to)
+			require.NoError(t, err)
+			requireReadable(t, s, before, 3, began)
+			require.Empty(t, s.Do(t, "HGET", versions, version))
+			dies()
+			require.NoError(t, third.Discard(t.Context()))
+			s.Do(t, "DEL", "go[o]*ds:replaced") // as the server does in 10 s
+			_, err = publication{run: 4, rows: rows}.stage(t.Context(), t, to)
+			require.NoError(t, err)
+			require.Empty(t, s.Do(t, "KEYS", "*:"+version+":*"))
+		})
+	}
+}
+
+// An attempt that was published, and does not know it, is replaced while it cleans up: its rows have readers.
+func TestRedisGraceOfUnknown(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	to := redisTarget(s.URL, redisColumns...)
+	staged, err := publication{run: 1, rows: "1,,\n2,,\n"}.stage(t.Context(), t, to)
+	require.NoError(t, err)
+	version := s.Do(t, "GET", "go[o]*ds:writer")
+	record := s.Do(t, "HGET", "go[o]*ds:versions", version)
+	before := "go[o]*ds:" + version + ":"
+	s.Do(t, "SET", "go[o]*ds:current", before) // its commit, whose answer was lost
+	s.Do(t, "DEL", "go[o]*ds:writer")
+	began := time.Now()
+	publication{run: 2, rows: "1,,\n"}.write(t, to)
+	s.Do(t, "HSET", "go[o]*ds:versions", version, record) // the other one is not done with it
+	require.NoError(t, staged.Discard(t.Context()))
+	requireReadable(t, s, before, 2, began)
+	requireAlone(t, s, 1)
 }
 
 // Rows are published one by one if they are large, up to a limit.

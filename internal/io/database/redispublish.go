@@ -19,11 +19,12 @@ import (
 // A table NAME in Redis is a version, whose rows are the keys NAME:VERSION:KEY. NAME:current
 // has the beginning of the keys of the version that counts. NAME:versions keeps of each version,
 // in whatever state, who made it, until all of its keys are gone. NAME:writer has the version
-// that is being written, and lapses.
+// that is being written, and lapses. NAME:replaced is there for redisGrace after the pointer was set.
 const (
 	redisPointer  = ":current"
 	redisVersions = ":versions"
 	redisWriter   = ":writer"
+	redisReplaced = ":replaced"
 	// redisBegun is how a version begins: with the time at which its run did.
 	redisBegun = "20060102T150405.000000Z"
 )
@@ -76,6 +77,8 @@ type redisView struct {
 	current  string // the version; "": none
 	writer   string
 	versions map[string]redisRecord
+	// read: some version counted less than redisGrace ago, and does not any more: somebody may read its rows.
+	read bool
 }
 
 // stageRedis brings the rows of a file into a version of their own.
@@ -111,18 +114,16 @@ func (c Client) stageRedis(ctx context.Context, t Target, a Attempt, path string
 }
 
 func (p *redisStaged) stage(ctx context.Context, path string) error {
-	others, err := p.begin(ctx)
+	v, err := p.begin(ctx)
 	if err != nil {
 		return err
 	}
+	err = p.tidy(ctx, v)
 	if p.done {
-		p.tidy(ctx, others)
-		return nil
+		return nil // what stays is removed by the next publication
 	}
-	for _, version := range others {
-		if err := p.remove(ctx, p.s, version, unlink); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	n, err := p.load(ctx, path)
 	if err == nil && n != p.mine.Rows {
@@ -141,11 +142,12 @@ func (p *redisStaged) look(ctx context.Context) (v redisView, err error) {
 	p.s.add("GET", name+redisPointer)
 	p.s.add("GET", name+redisWriter)
 	p.s.add("HGETALL", name+redisVersions)
+	p.s.add("GET", name+redisReplaced) // after the pointer: what did not count then has not for as long at least
 	got, err := p.s.all(ctx)
 	if err != nil {
 		return v, err
 	}
-	v.writer = got[2].text
+	v.writer, v.read = got[2].text, !got[4].null
 	if v.current, err = pointed(name, got[1]); err != nil {
 		return v, err
 	}
@@ -198,31 +200,35 @@ func (p *redisStaged) superseded(v redisView) (there bool, err error) {
 	return false, nil
 }
 
-// begin becomes the writer of the table, once no other one is alive, and tells which versions nobody needs.
-func (p *redisStaged) begin(ctx context.Context) (others []string, err error) {
+// begin becomes the writer of the table, once no other one is alive, unless the rows are there: then it is done.
+func (p *redisStaged) begin(ctx context.Context) (v redisView, err error) {
 	record, err := json.Marshal(p.mine)
 	if err != nil {
-		return nil, fmt.Errorf("make the record of a version: %w", err)
+		return v, fmt.Errorf("make the record of a version: %w", err)
 	}
 	for end := time.Now().Add(redisWait); ; {
-		v, err := p.look(ctx)
+		if v, err = p.look(ctx); err != nil {
+			return v, err
+		}
+		there, err := p.superseded(v)
 		if err != nil {
-			return nil, err
+			return v, err
 		}
-		if p.done, err = p.superseded(v); p.done || err != nil {
-			return p.unneeded(v), err
-		}
-		if holder := v.versions[v.writer]; v.writer != "" && !(holder.same(p.mine) && holder.Attempt <= p.mine.Attempt) {
+		if holder := v.versions[v.writer]; !there && v.writer != "" &&
+			!(holder.same(p.mine) && holder.Attempt <= p.mine.Attempt) {
 			if err := p.wait(ctx, holder, end); err != nil {
-				return nil, err
+				return v, err
 			}
 			continue
 		}
-		p.s.add("SET", p.t.Table+redisWriter, p.version, "PX", leaseMillis())
-		p.s.add("HSET", p.t.Table+redisVersions, p.version, string(record))
-		if _, done, err := p.s.transaction(ctx); err != nil || done {
+		if !there {
 			v.writer = p.version
-			return p.unneeded(v), err
+			p.s.add("SET", p.t.Table+redisWriter, p.version, "PX", inMillis(redisLease))
+			p.s.add("HSET", p.t.Table+redisVersions, p.version, string(record))
+		}
+		if _, seen, err := p.s.transaction(ctx); err != nil || seen { // all at one moment
+			p.done = there && err == nil
+			return v, err
 		}
 	}
 }
@@ -248,7 +254,7 @@ func (p *redisStaged) wait(ctx context.Context, holder redisRecord, end time.Tim
 	}
 }
 
-func leaseMillis() string { return strconv.FormatInt(redisLease.Milliseconds(), 10) }
+func inMillis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // unneeded are all versions but the one that counts and that of the writer: no other one can be published any more.
 // If somebody else writes, it has removed them, or does.
@@ -263,32 +269,24 @@ func (p *redisStaged) unneeded(v redisView) (out []string) {
 	return out
 }
 
-// tidy removes versions, now that the publication is done. What stays is removed by the next one.
-func (p *redisStaged) tidy(ctx context.Context, versions []string) {
-	for _, version := range versions {
-		if p.remove(ctx, p.s, version, lapse) != nil {
-			return
+// tidy removes the versions that nobody needs.
+func (p *redisStaged) tidy(ctx context.Context, v redisView) error {
+	for _, version := range p.unneeded(v) {
+		if err := p.remove(ctx, p.s, version, v.read); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
-// unlink adds what removes keys at once: nobody reads them.
-func unlink(s *redis, keys []string) { s.add(append([]string{"UNLINK"}, keys...)...) }
-
-// lapse adds what lets the server remove keys after redisGrace.
-func lapse(s *redis, keys []string) {
-	for _, k := range keys {
-		s.add("PEXPIRE", k, strconv.FormatInt(redisGrace.Milliseconds(), 10))
-	}
-}
-
-// remove removes a version's keys in small steps, and then its record.
-func (p *redisStaged) remove(ctx context.Context, s *redis, version string, how func(*redis, []string)) error {
+// remove removes a version's keys in small steps, and then its record. read: somebody may read them, so the server
+// removes them after redisGrace; it may be told so again, by whoever goes on where another one died.
+func (p *redisStaged) remove(ctx context.Context, s *redis, version string, read bool) error {
 	pattern := globEscape.Replace(p.prefix(version)) + "*"
 	for cursor := "0"; ; {
 		s.add("SCAN", cursor, "MATCH", pattern, "COUNT", redisScan)
 		if !p.done { // of whoever has the lease; another one would only be extended once
-			s.add("PEXPIRE", p.t.Table+redisWriter, leaseMillis())
+			s.add("PEXPIRE", p.t.Table+redisWriter, inMillis(redisLease))
 		}
 		got, err := s.all(ctx)
 		if err != nil {
@@ -299,11 +297,13 @@ func (p *redisStaged) remove(ctx context.Context, s *redis, version string, how 
 			return lostRedis(errors.New("SCAN has no answer"))
 		}
 		if found := got[0].list[1].list; len(found) > 0 {
-			keys := make([]string, len(found))
-			for i, k := range found {
-				keys[i] = k.text
+			for _, k := range found {
+				if read {
+					s.add("PEXPIRE", k.text, inMillis(redisGrace))
+				} else {
+					s.add("UNLINK", k.text)
+				}
 			}
-			how(s, keys)
 			if _, err := s.all(ctx); err != nil {
 				return err
 			}
@@ -323,42 +323,40 @@ func (p *redisStaged) Publish(ctx context.Context) error {
 	if p.done {
 		return nil
 	}
-	others, err := p.publish(ctx)
+	v, err := p.publish(ctx)
 	if err != nil {
 		return p.c.placed(ctx, p.t.URL, err)
 	}
 	p.done = true
 	defer p.s.Close()
-	p.tidy(ctx, others)
+	_ = p.tidy(ctx, v) // what stays is removed by the next publication
 	return nil
 }
 
 // publish lets the pointer name the version, if it is still the writer's.
-func (p *redisStaged) publish(ctx context.Context) (others []string, err error) {
+func (p *redisStaged) publish(ctx context.Context) (v redisView, err error) {
 	for {
-		v, err := p.look(ctx)
-		if err != nil {
-			return nil, err
+		if v, err = p.look(ctx); err != nil {
+			return v, err
 		}
-		there, err := p.superseded(v)
+		there, err := p.superseded(v) // by a dead attempt, while the rows came
 		if err != nil {
-			return nil, err
+			return v, err
 		}
-		if there { // a dead attempt, while the rows came
-			_, err := p.release(ctx, p.s)
-			if v.writer == p.version {
-				v.writer = ""
+		if !there {
+			if v.writer != p.version {
+				return v, leaseLost(p.t.Table)
 			}
-			return p.unneeded(v), err
+			p.s.add("SET", p.t.Table+redisReplaced, p.version, "PX", inMillis(redisGrace))
+			p.s.add("SET", p.t.Table+redisPointer, p.prefix(p.version))
+			v.current, v.read = p.version, true
 		}
-		if v.writer != p.version {
-			return nil, leaseLost(p.t.Table)
+		if v.writer == p.version {
+			p.s.add("DEL", p.t.Table+redisWriter)
+			v.writer = ""
 		}
-		p.s.add("SET", p.t.Table+redisPointer, p.prefix(p.version))
-		p.s.add("DEL", p.t.Table+redisWriter)
 		if _, done, err := p.s.transaction(ctx); err != nil || done {
-			v.current, v.writer = p.version, ""
-			return p.unneeded(v), err
+			return v, err
 		}
 	}
 }
@@ -416,10 +414,12 @@ func (p *redisStaged) abandon(ctx context.Context) {
 	}
 	defer s.Close()
 	p.done = true
-	if there, err := s.do(ctx, "HEXISTS", p.t.Table+redisVersions, p.version); err != nil || there.text != "1" {
+	if published, err := p.release(ctx, s); err != nil || published {
 		return
 	}
-	if published, err := p.release(ctx, s); err == nil && !published {
-		_ = p.remove(ctx, s, p.version, unlink)
+	s.add("HEXISTS", p.t.Table+redisVersions, p.version)
+	s.add("GET", p.t.Table+redisReplaced) // it may have been published, and replaced already
+	if got, err := s.all(ctx); err == nil && got[0].text == "1" {
+		_ = p.remove(ctx, s, p.version, !got[1].null)
 	}
 }

@@ -184,7 +184,7 @@ func (p *redisStaged) guarded(ctx context.Context, commands [][]string) ([]reply
 		if got[1].text != p.version {
 			return nil, leaseLost(p.t.Table)
 		}
-		p.s.add("PEXPIRE", writer, leaseMillis())
+		p.s.add("PEXPIRE", writer, inMillis(redisLease))
 		for _, words := range commands {
 			p.s.add(words...)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/sqltext"
@@ -172,6 +173,19 @@ func TestIndexIsPublishedWhole(t *testing.T) {
 	require.Equal(t, fault.Environment, f.Kind)
 	require.Regexp(t, `^the index has 1024\.0 PiB, and the disk of .*/of has .* free$`, f.Message)
 	require.Empty(t, list())
+	for _, name := range []string{".rows.twx-12", ".rows.twx-13", ".rows.twx-notes", ".rows.twx-", ".rows.twx.gz-14"} {
+		require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(o.Path), name), []byte("x"), 0o600))
+	}
+	written, err := os.Open(filepath.Join(filepath.Dir(o.Path), ".rows.twx-13"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, written.Close()) }()
+	require.NoError(t, unix.Flock(int(written.Fd()), unix.LOCK_EX))
+	require.NoError(t, outfile.PublishIndex(t.Context(), in, o, 5000))
+	require.Equal(t, []string{".rows.twx-", ".rows.twx-13", ".rows.twx-notes", ".rows.twx.gz-14", "rows.twx"}, list(),
+		"what a killed process has left is removed, and nothing else")
+	for _, name := range list() {
+		require.NoError(t, os.Remove(filepath.Join(filepath.Dir(o.Path), name)))
+	}
 	for range 2 {
 		require.NoError(t, outfile.PublishIndex(t.Context(), in, o, 5000))
 		require.Equal(t, []string{"rows.twx"}, list())

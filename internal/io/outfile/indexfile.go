@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -28,7 +30,7 @@ func PublishIndex(ctx context.Context, db Engine, o Output, bytes int64) (err er
 	if err := enoughDisk(dir, bytes); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*")
+	file, err := createBeside(path)
 	if err != nil {
 		return err
 	}
@@ -45,6 +47,56 @@ func PublishIndex(ctx context.Context, db Engine, o Output, bytes int64) (err er
 		return err
 	}
 	return durable.FS{}.Rename(o.Path, path)
+}
+
+// createBeside creates a file beside path, under another name, which it locks for as long as the file is open. It removes
+// those that nobody writes any more.
+func createBeside(path string) (*os.File, error) {
+	dir, prefix := filepath.Dir(path), "."+filepath.Base(path)+"-"
+	if err := removeUnfinished(dir, prefix); err != nil {
+		return nil, err
+	}
+	for {
+		file, err := os.CreateTemp(dir, prefix+"*")
+		if err != nil {
+			return nil, err
+		}
+		locked := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		there, err := os.Stat(file.Name())
+		if err == nil && !errors.Is(locked, unix.EWOULDBLOCK) { // without locks nothing is removed
+			have, err := file.Stat()
+			if err != nil || os.SameFile(have, there) {
+				return file, err
+			}
+		}
+		if err := file.Close(); err != nil { // somebody has taken it for one that nobody writes
+			return nil, err
+		}
+	}
+}
+
+// removeUnfinished removes the files of createBeside whose processes were killed: nobody has locked them.
+func removeUnfinished(dir, prefix string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		number, ok := strings.CutPrefix(e.Name(), prefix)
+		if _, err := strconv.ParseUint(number, 10, 32); !ok || err != nil || !e.Type().IsRegular() {
+			continue
+		}
+		name := filepath.Join(dir, e.Name())
+		file, err := os.OpenFile(name, os.O_RDWR|unix.O_NOFOLLOW, 0)
+		if err != nil {
+			continue // it is gone, or somebody else's
+		}
+		if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			_ = os.Remove(name) // if it stays, it does no harm
+		}
+		_ = file.Close()
+	}
+	return nil
 }
 
 // enoughDisk refuses to write more bytes than the disk of a directory has free.

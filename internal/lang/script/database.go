@@ -259,8 +259,9 @@ func (l *loader) databaseWriter(o *object, w *FileWriter) {
 		o.misplaced("files are written", "table", "mode", "key")
 		return
 	}
-	o.ignored("a table of a database is written", "csv", "parquet", "manifest")
-	for _, key := range []string{"csv", "parquet", "manifest"} {
+	files := []string{"csv", "parquet", "json", "excel", "index", "format", "manifest"}
+	o.ignored("a table of a database is written", files...)
+	for _, key := range files {
 		o.drop(key)
 	}
 	if v := o.get("url_template"); v != nil && (ExpandURL(v.Text, 1, 0) != v.Text) {

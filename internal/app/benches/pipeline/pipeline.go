@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"thalweg/internal/app/control"
@@ -84,7 +86,11 @@ func Run(ctx context.Context, opts Options) (_ sweep.Report, err error) {
 	defer func() { err = errors.Join(err, opts.Remote.Close()) }()
 	dir, err := os.MkdirTemp(opts.Dir, "thalweg-bench-")
 	if err != nil {
-		return sweep.Report{}, &fault.Error{Kind: fault.Environment, Message: "make a directory for the bench", Err: err}
+		f := &fault.Error{Kind: fault.Environment, Message: "make a directory for the bench", Err: err}
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+			f.Kind, f.Hint = fault.Script, "name a directory that there is with {{set in}}"
+		}
+		return sweep.Report{}, f
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if dir, err = filepath.Abs(dir); err != nil {
