@@ -67,7 +67,17 @@ func ServeLoads(ctx context.Context, ln net.Listener, g Generators, log *slog.Lo
 				return nil, err
 			}
 			// Who asks has made what is measured, and removes it.
-			return OpenTarget(ctx, TargetOptions{At: t.At, Name: t.Name, Keep: true, Value: t.Value, CQL: t.CQL,
+			opened, err := OpenTarget(ctx, TargetOptions{At: t.At, Name: t.Name, Keep: true, Value: t.Value, CQL: t.CQL,
 				Redis: t.Redis})
+			if err != nil {
+				return nil, err
+			}
+			return unobserved{opened, opened.(load.Meter)}, nil
 		}}, log)
+}
+
+// unobserved is a target of a generator: who asks looks at the servers, once for all generators.
+type unobserved struct {
+	load.Target
+	load.Meter
 }

@@ -43,7 +43,8 @@ func fixed() load.Result {
 			compacted, paused = 3, 0.8
 		}
 		s.Servers = []load.Reading{{Node: "10.0.0.1:9042", Counters: map[string]float64{load.PauseSecs: paused,
-			load.Operations: float64(second) * 2 * each}, Gauges: map[string]float64{load.Compactions: compacted, "other": 1}}}
+			load.Operations: float64(second) * 2 * each, load.CPUSeconds: float64(second) * 1.5, load.MainThread: float64(second)},
+			Gauges: map[string]float64{load.Compactions: compacted, "other": 1, load.Cores: 4}}}
 		compacted = 0
 		for kind := range r.Of {
 			m, block := &r.Of[kind], new()
@@ -74,13 +75,14 @@ func fixedReport() Report {
 		Counted: []around.Counted{{PID: 7, Program: "java", Counts: map[string]float64{"cycles": 100, "instructions": 36},
 			Unsupported: []string{"cache-misses"}}, {PID: 8, Note: "perf is not installed here"}},
 		Second: &around.Second{Command: "stress", Ran: 11 * time.Second, Ended: true}}
-	l.Name, l.Rows, l.Dips = nameOfPlan(l.Plan, false), s.rows(l.Result), l.Result.Dips()
-	l.Nodes = load.Nodes(l.Seconds)
-	r.Loads = []Load{l}
-	r.Peak = &load.Found{Rate: 4000, Clients: 8, Result: l.Result, Steps: []Step{
-		{Clients: 4, Reached: 3500, P99: 900, Kept: true}, {Clients: 8, Reached: 4000, P99: 2000, Kept: true}}}
-	r.Sustained = &load.Found{Rate: 3900, Clients: 50, Bound: 10_000, Result: l.Result, Steps: []Step{
-		{Clients: 50, Asked: 4000, Reached: 3990, P99: 20_000}, {Clients: 50, Asked: 3900, Reached: 3900, P99: 9000, Kept: true}}}
+	r.Loads = []Load{s.named(l, nameOfPlan(l.Plan, false))}
+	found := Load{Result: l.Result, Moved: l.Moved}
+	r.Peak = &Search{Found: load.Found{Rate: 4000, Clients: 8, Steps: []Step{{Clients: 4, Reached: 3500, P99: 900, Kept: true},
+		{Clients: 8, Reached: 4000, P99: 2000, Kept: true}, {Clients: 16}}}, Load: s.named(found, "peak"),
+		Wrong: []string{"with 16 clients at 0/s: open client 9 of 16: too many"}}
+	r.Sustained = &Search{Found: load.Found{Rate: 3900, Clients: 50, Bound: 10_000, Steps: []Step{
+		{Clients: 50, Asked: 4000, Reached: 3990, P99: 20_000},
+		{Clients: 50, Asked: 3900, Reached: 3900, P99: 9000, Kept: true}}}, Load: s.named(found, "sustained")}
 	r.Figures = r.figures()
 	return r
 }
