@@ -56,7 +56,7 @@ type cql struct {
 	keyspace      string
 	keep          bool
 	made          bool // the keyspace, which was not there: else it stays
-	copies        int // of each row
+	copies        int  // of each row
 	columns, size int
 	update, read  string // statements
 	consistency   gocql.Consistency

@@ -395,7 +395,7 @@ func (s sender) search(ctx context.Context, name string,
 		case err != nil && (ctx.Err() != nil || fault.Of(err).Kind == fault.Script):
 			return l.Result, err
 		case err != nil:
-			failed = fmt.Errorf("with %d clients at %.4g/s: %w", plan.Clients, plan.Rate, err)
+			failed = fmt.Errorf("with %s: %w", loadText(plan.Clients, plan.Rate), err)
 			out.Wrong = append(out.Wrong, failed.Error())
 			l = Load{Result: load.Result{Plan: plan}}
 		}
@@ -417,6 +417,15 @@ func (s sender) search(ctx context.Context, name string,
 	}
 	out.Load = s.named(out.Load, name)
 	return &out, err
+}
+
+// loadText names the numbers that a search varies.
+func loadText(clients int, rate float64) string {
+	text := format.Counted(int64(clients), "client", "clients")
+	if rate > 0 {
+		text += fmt.Sprintf(" at %.4g/s", rate)
+	}
+	return text
 }
 
 // firstRate is where the search for a sustained rate begins if no other is known.

@@ -19,6 +19,7 @@ import (
 	"thalweg/internal/ops/price"
 	"thalweg/internal/store/cassandra"
 	"thalweg/internal/test/cassandratest"
+	"thalweg/internal/test/redistest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -79,7 +80,7 @@ func fixedReport() Report {
 	found := Load{Result: l.Result, Moved: l.Moved}
 	r.Peak = &Search{Found: load.Found{Rate: 4000, Clients: 8, Steps: []Step{{Clients: 4, Reached: 3500, P99: 900, Kept: true},
 		{Clients: 8, Reached: 4000, P99: 2000, Kept: true}, {Clients: 16}}}, Load: s.named(found, "peak"),
-		Wrong: []string{"with 16 clients at 0/s: open client 9 of 16: too many"}}
+		Wrong: []string{"with 16 clients: open client 9 of 16: too many"}}
 	r.Sustained = &Search{Found: load.Found{Rate: 3900, Clients: 50, Bound: 10_000, Steps: []Step{
 		{Clients: 50, Asked: 4000, Reached: 3990, P99: 20_000},
 		{Clients: 50, Asked: 3900, Reached: 3900, P99: 9000, Kept: true}}}, Load: s.named(found, "sustained")}
@@ -176,4 +177,45 @@ func TestRowsInCassandraAreReported(t *testing.T) {
 	keeps, err := cassandra.Replication(t.Context(), s, "bench_reported")
 	require.NoError(t, err)
 	require.Empty(t, keeps)
+}
+
+// A load that fails does not lose the loads before it, and one of a search ends nothing.
+func TestWhatWasMeasuredOutlivesAFailure(t *testing.T) {
+	t.Parallel()
+	write := Plan{Keys: 3, Of: Uniform, Clients: 1, Depth: 1, Ops: 3}
+	read := write
+	read.Reads, read.Keys = 1, 1<<60
+	o := StoreOptions{Target: TargetOptions{At: "parts", Dir: t.TempDir(), Value: 100}, Plans: []Plan{write, read},
+		Search: write, PerHour: price.Dollar}
+	r, err := Store(t.Context(), o)
+	require.ErrorContains(t, err, "none of 3 operations has succeeded")
+	require.Len(t, r.Loads, 1)
+	require.Equal(t, err.Error(), r.Failed)
+	require.NotEmpty(t, r.Figures)
+	require.Positive(t, *r.Cost)
+	requireEmpty(t, o.Target.Dir)
+}
+
+func TestSearchesOutliveLoadsThatFail(t *testing.T) {
+	server := redistest.Start(t, "--maxclients", "6")
+	plan := Plan{Keys: 100, Of: Uniform, Clients: 2, Depth: 1, For: 100 * time.Millisecond}
+	// The second database is asked for when a client is opened: that is where the server's refusal is seen.
+	o := StoreOptions{Target: TargetOptions{At: strings.TrimSuffix(server.URL, "/0") + "/1"}, Search: plan, Peak: true, Bound: time.Minute}
+	r, err := Store(t.Context(), o)
+	require.NoError(t, err)
+	require.Positive(t, r.Peak.Rate)
+	require.LessOrEqual(t, r.Peak.Clients, 6)
+	require.Contains(t, r.Peak.Wrong[0], "with 8 clients: ")
+	require.Equal(t, r.Peak.Clients, r.Peak.Load.Plan.Clients, "the load that was found")
+	require.Equal(t, "peak", r.Peak.Load.Name)
+	require.NotEmpty(t, r.Peak.Load.Rows)
+	require.Positive(t, r.Peak.Load.Moved.Payload)
+	require.NotNil(t, r.Sustained)
+
+	o.Bound, o.Search.Clients = time.Second, 50
+	o.Peak = false
+	r, err = Store(t.Context(), o)
+	require.ErrorContains(t, err, "max number of clients")
+	require.Nil(t, r.Sustained)
+	require.False(t, r.Measured())
 }

@@ -169,10 +169,11 @@ func (r Report) foundTable(title string, f Search) capacity.Table {
 				cost = moneyText(perMillion(*r.PerHour, s.Reached))
 			}
 		}
+		row := []string{fmt.Sprint(s.Clients), asked, format.Count(int64(s.Reached)), timeText(s.P99), kept, cost}
 		if s.Reached == 0 {
-			kept = "failed"
+			row = []string{fmt.Sprint(s.Clients), asked, "", "", "failed", ""}
 		}
-		t.Rows = append(t.Rows, []string{fmt.Sprint(s.Clients), asked, format.Count(int64(s.Reached)), timeText(s.P99), kept, cost})
+		t.Rows = append(t.Rows, row)
 	}
 	return t.WithoutEmpty()
 }
