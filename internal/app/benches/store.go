@@ -410,7 +410,7 @@ func (s sender) search(ctx context.Context, name string,
 	})
 	out.Found = found
 	if found.Rate == 0 {
-		if ctx.Err() == nil && len(out.Wrong) == len(found.Steps) {
+		if failed != nil && ctx.Err() == nil && len(out.Wrong) == len(found.Steps) {
 			err = failed
 		}
 		return nil, err
