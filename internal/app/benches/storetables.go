@@ -222,14 +222,12 @@ func nodesTable(name string, nodes []load.NodeUse) capacity.Table {
 		return strings.Compare(a.name+a.of, b.name+b.of)
 	}) {
 		t.Rows = append(t.Rows, append([]string{key.name, key.of}, rows[key]...))
-		if key.name == load.CPUSeconds {
-			used := []string{"processor time", "of what there is"}
-			for _, n := range nodes {
-				used = append(used, usedText(n))
-			}
-			t.Rows = append(t.Rows, used)
-		}
 	}
+	used := []string{"processor time", "of what there is"}
+	for _, n := range nodes {
+		used = append(used, usedText(n))
+	}
+	t.Rows = append(t.Rows, used)
 	return t
 }
 
@@ -241,7 +239,9 @@ func usedText(n load.NodeUse) string {
 	case told && cores > 0:
 		out = append(out, fmt.Sprintf("%.0f %% of %s", 100*cpu/cores, format.Counted(int64(cores), "core", "cores")))
 	case told:
-		out = append(out, "of cores unknown")
+		out = append(out, "unknown: how many cores")
+	default:
+		out = append(out, "unknown: no exporter tells")
 	}
 	if main, told := n.Rates[load.MainThread]; told {
 		out = append(out, fmt.Sprintf("main thread %.0f %% of one", 100*main))
