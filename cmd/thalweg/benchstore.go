@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -25,7 +26,7 @@ type benchStoreCmd struct {
 	storeFlags
 	generatorFlags
 	Perf   []int  `help:"Have perf count events of these processes of this machine." placeholder:"PID,…"`
-	Beside string `help:"Measure each load a second time, beside this command line of sh." placeholder:"COMMAND"`
+	Beside string `help:"Measure each load a second time, beside this command line of sh. Not those of searches." placeholder:"COMMAND"`
 	costFlags
 	Prometheus []string `help:"Exporters of the servers, asked each second: http://HOST:PORT/metrics." placeholder:"URL,…"`
 	reportFlags
@@ -54,7 +55,7 @@ type storeFlags struct {
 	In          string         `help:"Directory of parts or state without a cluster: they get one in it." default:"." type:"path" placeholder:"DIR"`
 	Cluster     string         `help:"Measure services of this cluster, beside what is in them." type:"path" placeholder:"FILE"`
 	Name        string         `help:"Name of the keyspace, directory or prefix: bench_…. Default: a new one." placeholder:"NAME"`
-	Keep        bool           `help:"Leave there what was written."`
+	Keep        bool           `help:"Leave there what was written. What was there before always stays."`
 	Columns     int            `help:"cql: columns of a row, beside the key. Default: 5." placeholder:"N"`
 	Consistency string         `help:"cql: of reads and writes. Default: LOCAL_ONE." placeholder:"LEVEL"`
 	Copies      map[string]int `help:"cql: copies by datacenter. Default: 1, or the cluster's." placeholder:"DC=N"`
@@ -86,7 +87,8 @@ type costFlags struct {
 // Help implements kong.HelpProvider.
 func (c *benchStoreCmd) Help() string {
 	return "It makes a keyspace, a directory or keys of its own, puts loads on it, one behind the other, and removes it. " +
-		"With --peak or --sustained it measures loads of --ops only, and searches."
+		"With --peak or --sustained it measures loads of --ops only, and searches. If something fails, what was measured " +
+		"before is printed all the same."
 }
 
 // nameOfBenches begins the names of what benches make and remove.
@@ -121,9 +123,14 @@ func (c *benchStoreCmd) Run(ctx context.Context, a *console) error {
 	}
 	o.Generators = g
 	r, err := benches.Store(ctx, o)
-	if err != nil {
+	if !r.Measured() {
 		return err
 	}
+	return errors.Join(c.print(a, to, r), err) // what was measured before it failed is worth something
+}
+
+// print prints a report, and draws it.
+func (c *benchStoreCmd) print(a *console, to outFile, r benches.Report) error {
 	if c.Out != "" {
 		if err := to.write(a, r.WriteSVG); err != nil {
 			return err
@@ -187,8 +194,10 @@ func (c *benchStoreCmd) check(a *console) error {
 		return refuse("--peak and --sustained are searched for one --mix")
 	case a.typed["ops"] && a.typed["for"] && !c.Peak && c.Sustained == 0:
 		return refuse("--ops and --for each say when a load ends: leave one of them out")
-	case a.typed["rate"] && c.Peak && c.Sustained == 0 && len(c.Ops) == 0:
-		return refuse("--peak has no --rate: clients send when they are answered")
+	case a.typed["rate"] && c.Peak && len(c.Ops) == 0:
+		return refuse("--peak has no --rate, and --sustained begins with what it finds: leave --rate out")
+	case c.Beside != "" && (c.Peak || c.Sustained > 0) && len(c.Ops) == 0:
+		return refuse("--beside is for loads of --ops or --for: searches have none beside them")
 	case len(c.AgentMachines) > 0 && len(c.Agents) == 0:
 		return refuse("--agent-machines goes with --agents")
 	case a.typed["prices"] && len(c.Machines)+len(c.AgentMachines) == 0:
@@ -201,6 +210,32 @@ func (c *benchStoreCmd) check(a *console) error {
 		return refuse("--perf cannot leave out the warm-up of --agents: add --warm-up 0s")
 	}
 	return c.checkKind(a)
+}
+
+// checkLoads refuses loads of what is not there, and flags that say nothing about any.
+func (c *benchStoreCmd) checkLoads(a *console, o benches.StoreOptions) error {
+	refuse := func(format string, args ...any) error { return fault.New(fault.Script, format, args...) }
+	first := append(slices.Clone(o.Plans), o.Search)[0]
+	if c.Existing != "" {
+		for _, name := range []string{"fill", "name", "keep", "value-bytes"} {
+			if a.typed[name] {
+				return refuse("--existing only reads what is there: --%s does not go with it", name)
+			}
+		}
+		if slices.ContainsFunc(append(o.Plans, o.Search), func(p benches.Plan) bool { return p.Reads < 1 }) {
+			return refuse("--existing only reads what is there: --mix 100/0 is the only one")
+		}
+		return nil
+	}
+	switch {
+	case !o.Fill && first.Reads > 0 && c.kind() == "state":
+		return refuse("--no-fill: of state only batches are read that were written before: leave it out")
+	case !o.Fill && first.Reads > 0 && c.Name == "":
+		return refuse("--no-fill: there is nothing to read: leave it out, or name with --name what --keep has left")
+	case a.typed["clients"] && c.Peak && c.Sustained == 0 && len(c.Ops) == 0 && !o.Fill:
+		return refuse("--peak finds the number of clients: leave --clients out")
+	}
+	return nil
 }
 
 // checkEncrypted refuses to have token and passwords cross a network in the clear.
@@ -327,7 +362,7 @@ func (c *benchStoreCmd) loads(a *console, o *benches.StoreOptions) error {
 	if o.Fill = reads && c.Existing == ""; a.typed["fill"] || a.typed["no-fill"] {
 		o.Fill = c.Fill
 	}
-	return nil
+	return c.checkLoads(a, *o)
 }
 
 // costs finds the prices.

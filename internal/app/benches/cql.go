@@ -54,8 +54,9 @@ type cql struct {
 	session       *cassandra.Session
 	admin         cassandra.Config // without a keyspace
 	keyspace      string
-	keep, made    bool
-	copies        int // of each row
+	keep          bool
+	made          bool // the keyspace, which was not there: else it stays
+	copies        int  // of each row
 	columns, size int
 	update, read  string // statements
 	consistency   gocql.Consistency
@@ -139,7 +140,11 @@ func (t *cql) make(ctx context.Context, copies map[string]int) error {
 		return err
 	}
 	defer s.Close()
-	t.made = true // in part, maybe
+	there, err := cassandra.Replication(ctx, s, t.keyspace)
+	if err != nil {
+		return err
+	}
+	t.made = len(there) == 0 // in part, maybe
 	if err := cassandra.MakeKeyspace(ctx, s, t.keyspace, copies); err != nil {
 		return err
 	}
@@ -162,9 +167,12 @@ func (t *cql) make(ctx context.Context, copies map[string]int) error {
 		strings.Join(names, " blob, "))})
 }
 
-// remove removes the keyspace, unless it is kept.
+// stays reports whether the keyspace is not removed.
+func (t *cql) stays() bool { return t.keep || !t.made }
+
+// remove removes the keyspace, unless it is kept, or was there before.
 func (t *cql) remove() error {
-	if t.keep || !t.made {
+	if t.stays() {
 		return nil
 	}
 	return dropKeyspace(t.admin, t.keyspace)

@@ -11,6 +11,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -175,6 +177,19 @@ func known(r load.Reading, families map[string]*dto.MetricFamily) {
 	if v, ok := r.Counters["process_cpu_seconds_total"]; ok && families["jvm_gc_collection_seconds"] != nil {
 		r.Counters[load.CPUSeconds] = v
 	}
+	cores := map[string]bool{}
+	for _, metric := range families["node_cpu_seconds_total"].GetMetric() {
+		for _, l := range metric.GetLabel() {
+			if l.GetName() == "cpu" {
+				cores[l.GetValue()] = true
+			}
+		}
+	}
+	if len(cores) > 0 {
+		r.Gauges[load.Cores] = float64(len(cores))
+	} else if v, ok := r.Gauges["machine_cpu_cores"]; ok { // cAdvisor
+		r.Gauges[load.Cores] = v
+	}
 }
 
 // skip reports whether a metric is of what does not count. Waiting for a disk is not work of a processor either.
@@ -203,6 +218,29 @@ func join(servers, exporters []load.Reading) []load.Reading {
 		}
 	}
 	return servers
+}
+
+// localCores adds the cores of this host to readings of servers on it that know of none.
+func localCores(readings []load.Reading) {
+	for _, r := range readings {
+		if _, known := r.Gauges[load.Cores]; !known && onThisHost(r.Node) {
+			r.Gauges[load.Cores] = float64(runtime.NumCPU())
+		}
+	}
+}
+
+// onThisHost reports whether an address, or the path of a socket, is of this host.
+func onThisHost(node string) bool {
+	machine := machineOf(node)
+	if strings.HasPrefix(machine, "/") || machine == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(machine)
+	own, err := net.InterfaceAddrs()
+	return ip.IsLoopback() || err == nil && slices.ContainsFunc(own, func(a net.Addr) bool {
+		of, ok := a.(*net.IPNet)
+		return ok && of.IP.Equal(ip)
+	})
 }
 
 // machineOf is an address without the port.

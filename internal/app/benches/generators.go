@@ -61,13 +61,25 @@ func (g Generators) fleet(o TargetOptions) (*agents.Fleet, error) {
 // ServeLoads sends loads for those who know the token, until ctx ends. It closes the listener.
 func ServeLoads(ctx context.Context, ln net.Listener, g Generators, log *slog.Logger) error {
 	return agents.Serve(ctx, ln, g.Token, agents.Does{Version: g.Version,
-		Open: func(ctx context.Context, text json.RawMessage) (load.Target, error) {
-			var t agentTarget
-			if err := json.Unmarshal(text, &t); err != nil {
-				return nil, err
-			}
-			// Who asks has made what is measured, and removes it.
-			return OpenTarget(ctx, TargetOptions{At: t.At, Name: t.Name, Keep: true, Value: t.Value, CQL: t.CQL,
-				Redis: t.Redis})
-		}}, log)
+		Open: openForGenerator}, log)
+}
+
+// openForGenerator opens what a generator is told of. Who asks has made what is measured, and removes it.
+func openForGenerator(ctx context.Context, text json.RawMessage) (load.Target, error) {
+	var t agentTarget
+	if err := json.Unmarshal(text, &t); err != nil {
+		return nil, err
+	}
+	opened, err := OpenTarget(ctx, TargetOptions{At: t.At, Name: t.Name, Keep: true, Value: t.Value, CQL: t.CQL,
+		Redis: t.Redis})
+	if err != nil {
+		return nil, err
+	}
+	return unobserved{opened, opened.(load.Meter)}, nil
+}
+
+// unobserved is a target of a generator: who asks looks at the servers, once for all generators.
+type unobserved struct {
+	load.Target
+	load.Meter
 }

@@ -149,6 +149,9 @@ func (n nodes) ask(ctx context.Context, h *gocql.HostInfo) (load.Reading, error)
 	return r, nil
 }
 
+// ofCassandra reports whether there are such nodes.
+func (n nodes) ofCassandra() bool { return n.session != nil }
+
 // close ends the session.
 func (n nodes) close() {
 	if n.session != nil {

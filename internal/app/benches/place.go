@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"thalweg/internal/app/cluster"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/clusterconfig"
+	"thalweg/internal/store/cassandra"
 )
 
 // place is a state and parts of its own beside those of a state directory or a cluster, on the same disks and services.
@@ -18,8 +21,11 @@ type place struct {
 	*instance.Instance
 	nodes
 	config *clusterconfig.Config // nil: a directory
-	dirs   []string              // that were made
 	keep   bool
+	made   struct { // by this run, which removes it: what was there before stays
+		dirs            []string
+		keyspace, parts bool // parts of a bucket
+	}
 }
 
 // openPlace makes a place, or opens it again. Of a Cassandra, the times of one table are looked at.
@@ -35,26 +41,74 @@ func openPlace(ctx context.Context, o TargetOptions, table string) (_ *place, er
 			return nil, fault.New(fault.Script, "name a state directory, or the configuration of a cluster")
 		}
 		dir := filepath.Join(o.Dir, o.Name)
-		p.dirs = []string{dir}
+		p.made.dirs = missing(dir)
 		p.Instance, err = instance.Open(ctx, dir, true)
 		return p, err
 	}
-	p.config, p.dirs = beside(*o.Cluster, o.Name)
+	var dirs []string
+	p.config, dirs = beside(*o.Cluster, o.Name)
+	p.made.dirs = missing(dirs...)
+	var cfg cassandra.Config
+	if p.config.State.Cassandra != nil {
+		if cfg, err = instance.CassandraOf(p.config); err != nil {
+			return nil, err
+		}
+		if p.made.keyspace, err = lacksKeyspace(ctx, cfg, o.Name); err != nil {
+			return nil, err
+		}
+	}
 	if err := cluster.Init(ctx, p.config); err != nil {
 		return nil, err
 	}
 	if p.Instance, err = instance.OpenCluster(ctx, p.config, instance.ClusterOptions{}); err != nil {
 		return nil, err
 	}
-	if p.Cassandra == nil {
-		return p, nil
+	if p.config.Parts.S3 != nil {
+		if p.made.parts, err = p.lacksParts(ctx); err != nil {
+			return nil, err
+		}
 	}
-	cfg, err := instance.CassandraOf(p.config)
-	if err != nil {
-		return nil, err
+	if p.Cassandra != nil {
+		p.nodes, err = openNodes(cfg, o.Name, table)
 	}
-	p.nodes, err = openNodes(cfg, p.config.State.Cassandra.Keyspace, table)
 	return p, err
+}
+
+// missing are the directories that are not there.
+func missing(dirs ...string) []string {
+	return slices.DeleteFunc(dirs, func(dir string) bool {
+		_, err := os.Lstat(dir)
+		return !errors.Is(err, fs.ErrNotExist)
+	})
+}
+
+// lacksKeyspace reports whether a keyspace is not there.
+func lacksKeyspace(ctx context.Context, cfg cassandra.Config, keyspace string) (bool, error) {
+	cfg.Keyspace, cfg.Connections = "", 1
+	s, err := cassandra.OpenWithin(ctx, cfg)
+	if err != nil {
+		return false, err
+	}
+	defer s.Close()
+	there, err := cassandra.Replication(ctx, s, keyspace)
+	return len(there) == 0, err
+}
+
+// lacksParts reports whether there are no parts.
+func (p *place) lacksParts(ctx context.Context) (bool, error) {
+	for _, err := range p.Parts.List(ctx, "", "") {
+		if err != nil {
+			return false, fmt.Errorf("look for parts that are there: %w", err)
+		}
+		return false, nil
+	}
+	return true, nil
+}
+
+// stays reports whether anything is not removed.
+func (p *place) stays() bool {
+	made := p.made.keyspace || p.made.parts || len(p.made.dirs) > 0
+	return p.keep || !made
 }
 
 // beside is a configuration of a cluster with another keyspace, directory and prefix.
@@ -82,7 +136,7 @@ func beside(c clusterconfig.Config, name string) (_ *clusterconfig.Config, dirs 
 // Close closes the place and removes it, unless it is kept.
 func (p *place) Close() (err error) {
 	if p.Instance != nil {
-		if !p.keep && p.config != nil && p.config.Parts.S3 != nil {
+		if !p.keep && p.made.parts {
 			err = p.removeParts()
 		}
 		err = errors.Join(err, p.Instance.Close())
@@ -91,12 +145,12 @@ func (p *place) Close() (err error) {
 	if p.keep {
 		return err
 	}
-	for _, dir := range p.dirs {
+	for _, dir := range p.made.dirs {
 		if gone := os.RemoveAll(dir); gone != nil {
 			err = errors.Join(err, fmt.Errorf("remove what was measured: %w", gone))
 		}
 	}
-	if p.config != nil && p.config.State.Cassandra != nil {
+	if p.made.keyspace {
 		cfg, wrong := instance.CassandraOf(p.config)
 		err = errors.Join(err, wrong)
 		if wrong == nil {

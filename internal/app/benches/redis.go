@@ -46,6 +46,7 @@ type redis struct {
 	prefix  string // of keys
 	size    int    // of a value, or of that of a field
 	keep    bool
+	there   bool // keys of the prefix were there before: they stay
 	shared  bool // others write, too
 	wire    wire
 	payload atomic.Int64
@@ -80,6 +81,12 @@ func openRedis(ctx context.Context, o TargetOptions) (_ *redis, err error) {
 	err = t.info.ask(ctx, []string{"PING"}, func(r *replies) error { _, err := r.line('+'); return err })
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "connect to Redis", Err: errors.Join(err, t.info.Close())}
+	}
+	if o.Redis.There == "" && !o.fresh && !o.Keep {
+		err = t.scan(ctx, func([]string) (bool, error) { t.there = true; return false, nil })
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("look for keys %s*: %w", t.prefix, err), t.info.Close())
+		}
 	}
 	return t, nil
 }
@@ -151,16 +158,27 @@ func (t *redis) Close() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanPatience)
 	defer cancel()
 	t.asking <- struct{}{}
-	if (t.shared || t.wrote.Load()) && !t.keep && t.o.There == "" {
-		err = t.remove(ctx)
+	if (t.shared || t.wrote.Load()) && !t.stays() && t.o.There == "" {
+		err = t.scan(ctx, func(keys []string) (bool, error) {
+			return true, t.info.ask(ctx, append([]string{"UNLINK"}, keys...), func(r *replies) error {
+				_, err := r.header(':')
+				return err
+			})
+		})
+		if err != nil {
+			err = fmt.Errorf("remove the keys %s*: %w", t.prefix, err)
+		}
 	}
 	return errors.Join(err, t.info.Close())
 }
 
-// remove removes the keys of the prefix, step by step.
-func (t *redis) remove(ctx context.Context) error {
+// stays reports whether the keys that were written are not removed.
+func (t *redis) stays() bool { return t.keep || t.there }
+
+// scan finds the keys of the prefix, step by step, until found says that it is enough.
+func (t *redis) scan(ctx context.Context, found func(keys []string) (more bool, err error)) error {
 	cursor := "0"
-	for {
+	for more := true; more; {
 		var keys []string
 		err := t.info.ask(ctx, []string{"SCAN", cursor, "MATCH", t.prefix + "*", "COUNT", "1000"}, func(r *replies) error {
 			n, err := r.header('*')
@@ -183,18 +201,14 @@ func (t *redis) remove(ctx context.Context) error {
 			return nil
 		})
 		if err == nil && len(keys) > 0 {
-			err = t.info.ask(ctx, append([]string{"UNLINK"}, keys...), func(r *replies) error {
-				_, err := r.header(':')
-				return err
-			})
+			more, err = found(keys)
 		}
 		if err != nil {
-			return fmt.Errorf("remove the keys %s*: %w", t.prefix, err)
+			return err
 		}
-		if cursor == "0" {
-			return nil
-		}
+		more = more && cursor != "0"
 	}
+	return nil
 }
 
 // Observe implements load.Observer by INFO.
@@ -240,6 +254,10 @@ func readInfo(node, text string) load.Reading {
 		}
 	}
 	add(r.Counters, load.CPUSeconds, r.Counters["used_cpu_sys"]+r.Counters["used_cpu_user"])
+	const sys, user = "used_cpu_sys_main_thread", "used_cpu_user_main_thread"
+	if _, told := r.Counters[sys]; told {
+		add(r.Counters, load.MainThread, r.Counters[sys]+r.Counters[user])
+	}
 	add(r.Gauges, load.Compactions, r.Gauges["rdb_bgsave_in_progress"]+r.Gauges["aof_rewrite_in_progress"])
 	return r
 }

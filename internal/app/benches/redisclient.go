@@ -30,6 +30,7 @@ type redisClient struct {
 	names  []string // of fields
 	seen   []int    // by field: the hash that had it last
 	hashes int      // that were read
+	got    int      // bytes of the value that was read last
 }
 
 // Sizes of what is read.
@@ -205,7 +206,11 @@ func (c *redisClient) some(ctx context.Context, ops []load.Op, errs []error) {
 			continue
 		}
 		if errs[i] = c.over(c.answer(op)); errs[i] == nil {
-			done += len(c.key) + len(c.value)
+			size := len(c.value)
+			if op.Kind == load.Read {
+				size = c.got
+			}
+			done += len(c.name(op.Key)) + size
 		}
 		if c.conn == nil {
 			fail(i, fmt.Errorf("read from Redis: %w", errs[i]))
@@ -273,6 +278,7 @@ func (c *redisClient) answer(op load.Op) error {
 		return c.hash(in)
 	}
 	n, err := in.header('$')
+	c.got = n
 	switch {
 	case err != nil:
 		return err
@@ -298,6 +304,7 @@ func (c *redisClient) hash(in *replies) error {
 	}
 	right := n == 2*len(c.names)
 	c.hashes++
+	c.got = 0
 	for range n / 2 {
 		name, err := in.short()
 		if err != nil {
@@ -308,6 +315,7 @@ func (c *redisClient) hash(in *replies) error {
 		if err != nil {
 			return within(err)
 		}
+		c.got += max(size, 0)
 		same := false
 		if field < 0 {
 			err = in.skip(size)

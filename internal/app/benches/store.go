@@ -86,13 +86,35 @@ type Report struct {
 	Copies    int               `json:"copies,omitempty" doc:"That servers keep of each row."`
 	PerHour   *Money            `json:"usd_per_hour,omitempty"`
 	Loads     []Load            `json:"loads"`
-	Peak      *load.Found       `json:"peak,omitempty"`
-	Sustained *load.Found       `json:"sustained,omitempty"`
+	Peak      *Search           `json:"peak,omitempty"`
+	Sustained *Search           `json:"sustained,omitempty"`
 	Served    []Served          `json:"served"`
 	Figures   map[string]Figure `json:"figures" doc:"What two reports are compared by; repeats are parts of a window."`
 	Took      time.Duration     `json:"took_ns" doc:"All of it."`
 	BringUp   time.Duration     `json:"bring_up_ns"`
 	Cost      *Money            `json:"usd,omitempty" doc:"Of all machines for that time and for bringing them up."`
+	Failed    string            `json:"failed,omitempty" doc:"Why something was not measured, or not removed."`
+}
+
+// Search is what a search has found, and what it could not send.
+type Search struct {
+	load.Found
+	Load  Load     `json:"result"`           // the one that was found, in place of its figures alone
+	Wrong []string `json:"failed,omitempty"` // loads that failed: they are not kept
+}
+
+// Measured reports whether there is anything in the report.
+func (r Report) Measured() bool { return len(r.all()) > 0 }
+
+// all are the loads, and those that were found.
+func (r Report) all() []Load {
+	out := slices.Clone(r.Loads)
+	for _, s := range []*Search{r.Peak, r.Sustained} {
+		if s != nil {
+			out = append(out, s.Load)
+		}
+	}
+	return out
 }
 
 // Load is a load with what follows from it.
@@ -129,11 +151,9 @@ type Row struct {
 // kindNames are what people call operations, by kind.
 var kindNames = [2]string{load.Read: "reads", load.Write: "writes"}
 
-// Store measures a store.
+// Store measures a store. With an error the report has what was measured before it.
 func Store(ctx context.Context, o StoreOptions) (r Report, err error) {
-	if o.Target.Name == "" {
-		o.Target.Name = newName()
-	}
+	o.Target.named()
 	if o.Told == nil {
 		o.Told = func(string) {}
 	}
@@ -146,13 +166,27 @@ func Store(ctx context.Context, o StoreOptions) (r Report, err error) {
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, target.Close()) }()
-	s := sender{StoreOptions: o, target: target}
+	defer func() {
+		if err = errors.Join(err, target.Close()); err != nil {
+			r.Failed = err.Error()
+		}
+	}()
+	s := sender{StoreOptions: o, target: target, copies: copiesOf(target)}
 	if fleet != nil {
 		s.fleet = fleet
 		defer fleet.Close()
 	}
-	return s.measure(ctx)
+	r = s.report()
+	began := time.Now()
+	err = s.measure(ctx, &r)
+	r.Served = s.served(r)
+	r.Figures = r.figures()
+	r.Took = time.Since(began)
+	if perHour := s.PerHour + s.Others; perHour > 0 {
+		cost := perHour.For(r.Took + r.BringUp)
+		r.Cost = &cost
+	}
+	return r, err
 }
 
 // sender sends loads to a target, from here or from a fleet of generators.
@@ -163,21 +197,24 @@ type sender struct {
 	copies int
 }
 
-func (s sender) measure(ctx context.Context) (r Report, err error) {
-	began := time.Now()
-	s.copies = copiesOf(s.target)
-	r = Report{Version: ReportVersion, Kind: kindStore, Target: shown(s.Target.At), Host: around.SettingsHere(),
-		Copies: s.copies, Loads: []Load{}, BringUp: s.BringUp}
+// report is one in which nothing is measured yet.
+func (s sender) report() Report {
+	r := Report{Version: ReportVersion, Kind: kindStore, Target: shown(s.Target.At), Copies: s.copies, Loads: []Load{},
+		Host: around.SettingsHere(ofCassandra(s.target)), BringUp: s.BringUp}
 	if s.PerHour > 0 {
 		r.PerHour = &s.PerHour
 	}
-	if s.Target.Keep {
+	if stays(s.target) {
 		r.Kept = s.Target.Name
 	}
+	return r
+}
+
+func (s sender) measure(ctx context.Context, r *Report) error {
 	if s.Fill {
 		plan := filling(s.Search)
-		if err := s.add(ctx, &r, nameOfPlan(plan, true), plan, ""); err != nil {
-			return r, err
+		if err := s.add(ctx, r, nameOfPlan(plan, true), plan, ""); err != nil {
+			return err
 		}
 	}
 	for _, plan := range s.Plans {
@@ -186,22 +223,12 @@ func (s sender) measure(ctx context.Context) (r Report, err error) {
 			if command != "" {
 				name += ", beside a second load"
 			}
-			if err := s.add(ctx, &r, name, plan, command); err != nil {
-				return r, err
+			if err := s.add(ctx, r, name, plan, command); err != nil {
+				return err
 			}
 		}
 	}
-	if err := s.search(ctx, &r); err != nil {
-		return r, err
-	}
-	r.Served = s.served(r)
-	r.Figures = r.figures()
-	r.Took = time.Since(began)
-	if perHour := s.PerHour + s.Others; perHour > 0 {
-		cost := perHour.For(r.Took + r.BringUp)
-		r.Cost = &cost
-	}
-	return r, nil
+	return s.searches(ctx, r)
 }
 
 // add measures a load, and adds it to a report.
@@ -211,9 +238,14 @@ func (s sender) add(ctx context.Context, r *Report, name string, plan Plan, comm
 	if err != nil {
 		return fmt.Errorf("measure %s, %s: %w", r.Target, name, err)
 	}
-	l.Name, l.Rows, l.Dips, l.Nodes = name, s.rows(l.Result), l.Result.Dips(), load.Nodes(l.Seconds)
-	r.Loads = append(r.Loads, l)
+	r.Loads = append(r.Loads, s.named(l, name))
 	return nil
+}
+
+// named is a load with its name, and with what follows from its figures.
+func (s sender) named(l Load, name string) Load {
+	l.Name, l.Rows, l.Dips, l.Nodes = name, s.rows(l.Result), l.Result.Dips(), load.Nodes(l.Seconds)
+	return l
 }
 
 // filling is the load that writes each key.
@@ -263,7 +295,14 @@ func (s sender) load(ctx context.Context, plan Plan, command string) (l Load, er
 func (s sender) send(ctx context.Context, plan Plan) (l Load, err error) {
 	var moved load.Moved
 	if s.fleet != nil {
+		var watched func(*load.Result)
+		if o, ok := s.target.(load.Observer); ok { // generators do not: each would ask all servers
+			watched = load.Observe(ctx, o)
+		}
 		out, err := s.fleet.Run(ctx, plan)
+		if watched != nil {
+			watched(&out.Result)
+		}
 		if err != nil {
 			return l, err
 		}
@@ -319,25 +358,17 @@ func perMillion(perHour Money, rate float64) *Money {
 	return &cost
 }
 
-// search finds the peak, and the rate that is sustained.
-func (s sender) search(ctx context.Context, r *Report) error {
-	told := func(what string) func(Step) {
-		return func(t Step) {
-			s.Told(fmt.Sprintf("%s: %d clients, %s/s, p99 %s", what, t.Clients, format.Count(int64(t.Reached)), timeText(t.P99)))
-		}
-	}
-	run := func(ctx context.Context, plan Plan) (load.Result, error) {
-		l, err := s.send(ctx, plan)
-		return l.Result, err
-	}
+// searches finds the peak, and the rate that is sustained.
+func (s sender) searches(ctx context.Context, r *Report) (err error) {
 	plan := s.Search
 	if s.Peak {
-		found, err := load.Peak(ctx, run, plan, told("peak"))
+		r.Peak, err = s.search(ctx, "peak", func(run load.Runner, told func(Step)) (load.Found, error) {
+			return load.Peak(ctx, run, plan, told)
+		})
 		if err != nil {
 			return fmt.Errorf("find the peak of %s: %w", r.Target, err)
 		}
-		r.Peak = &found
-		plan.Rate, plan.Clients = found.Rate, max(plan.Clients, found.Clients)
+		plan.Rate, plan.Clients = r.Peak.Rate, max(plan.Clients, r.Peak.Clients)
 	}
 	if s.Bound <= 0 {
 		return nil
@@ -345,12 +376,59 @@ func (s sender) search(ctx context.Context, r *Report) error {
 	if plan.Rate == 0 {
 		plan.Rate = firstRate
 	}
-	found, err := load.Sustained(ctx, run, plan, s.Bound, told("sustained"))
+	r.Sustained, err = s.search(ctx, "sustained", func(run load.Runner, told func(Step)) (load.Found, error) {
+		return load.Sustained(ctx, run, plan, s.Bound, told)
+	})
 	if err != nil {
 		return fmt.Errorf("find the rate that %s sustains: %w", r.Target, err)
 	}
-	r.Sustained = &found
 	return nil
+}
+
+// search carries out a search. A load of it that fails is not kept: too many clients are more than a server lets in.
+// What was found before the end of a search that failed is there with the error; nil: nothing was.
+func (s sender) search(ctx context.Context, name string,
+	find func(load.Runner, func(Step)) (load.Found, error)) (*Search, error) {
+	var out Search
+	var last Load
+	var failed error
+	run := func(ctx context.Context, plan Plan) (load.Result, error) {
+		l, err := s.load(ctx, plan, "")
+		switch {
+		case err != nil && (ctx.Err() != nil || fault.Of(err).Kind == fault.Script):
+			return l.Result, err
+		case err != nil:
+			failed = fmt.Errorf("with %s: %w", loadText(plan.Clients, plan.Rate), err)
+			out.Wrong = append(out.Wrong, failed.Error())
+			l = Load{Result: load.Result{Plan: plan}}
+		}
+		last = l
+		return l.Result, nil
+	}
+	found, err := find(run, func(t Step) {
+		s.Told(fmt.Sprintf("%s: %d clients, %s/s, p99 %s", name, t.Clients, format.Count(int64(t.Reached)), timeText(t.P99)))
+		if t.Kept {
+			out.Load = last
+		}
+	})
+	out.Found = found
+	if found.Rate == 0 {
+		if failed != nil && ctx.Err() == nil && len(out.Wrong) == len(found.Steps) {
+			err = failed
+		}
+		return nil, err
+	}
+	out.Load = s.named(out.Load, name)
+	return &out, err
+}
+
+// loadText names the numbers that a search varies.
+func loadText(clients int, rate float64) string {
+	text := format.Counted(int64(clients), "client", "clients")
+	if rate > 0 {
+		text += fmt.Sprintf(" at %.4g/s", rate)
+	}
+	return text
 }
 
 // firstRate is where the search for a sustained rate begins if no other is known.

@@ -19,6 +19,7 @@ import (
 	"thalweg/internal/ops/price"
 	"thalweg/internal/store/cassandra"
 	"thalweg/internal/test/cassandratest"
+	"thalweg/internal/test/redistest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -43,7 +44,8 @@ func fixed() load.Result {
 			compacted, paused = 3, 0.8
 		}
 		s.Servers = []load.Reading{{Node: "10.0.0.1:9042", Counters: map[string]float64{load.PauseSecs: paused,
-			load.Operations: float64(second) * 2 * each, load.CPUSeconds: 0.4 * float64(second)}, Gauges: map[string]float64{load.Compactions: compacted, "other": 1}}}
+			load.Operations: float64(second) * 2 * each, load.CPUSeconds: float64(second) * 1.5, load.MainThread: float64(second)},
+			Gauges: map[string]float64{load.Compactions: compacted, "other": 1, load.Cores: 4}}}
 		compacted = 0
 		for kind := range r.Of {
 			m, block := &r.Of[kind], new()
@@ -74,13 +76,14 @@ func fixedReport() Report {
 		Counted: []around.Counted{{PID: 7, Program: "java", Counts: map[string]float64{"cycles": 100, "instructions": 36},
 			Unsupported: []string{"cache-misses"}}, {PID: 8, Note: "perf is not installed here"}},
 		Second: &around.Second{Command: "stress", Ran: 11 * time.Second, Ended: true}}
-	l.Name, l.Rows, l.Dips = nameOfPlan(l.Plan, false), s.rows(l.Result), l.Result.Dips()
-	l.Nodes = load.Nodes(l.Seconds)
-	r.Loads = []Load{l}
-	r.Peak = &load.Found{Rate: 4000, Clients: 8, Result: l.Result, Steps: []Step{
-		{Clients: 4, Reached: 3500, P99: 900, Kept: true}, {Clients: 8, Reached: 4000, P99: 2000, Kept: true}}}
-	r.Sustained = &load.Found{Rate: 3900, Clients: 50, Bound: 10_000, Result: l.Result, Steps: []Step{
-		{Clients: 50, Asked: 4000, Reached: 3990, P99: 20_000}, {Clients: 50, Asked: 3900, Reached: 3900, P99: 9000, Kept: true}}}
+	r.Loads = []Load{s.named(l, nameOfPlan(l.Plan, false))}
+	found := Load{Result: l.Result, Moved: l.Moved}
+	r.Peak = &Search{Found: load.Found{Rate: 4000, Clients: 8, Steps: []Step{
+		{Clients: 4, Reached: 3500, P99: 900, Kept: true}, {Clients: 8, Reached: 4000, P99: 2000, Kept: true}, {Clients: 16}}}, Load: s.named(found, "peak"),
+		Wrong: []string{"with 16 clients: open client 9 of 16: too many"}}
+	r.Sustained = &Search{Found: load.Found{Rate: 3900, Clients: 50, Bound: 10_000, Steps: []Step{
+		{Clients: 50, Asked: 4000, Reached: 3990, P99: 20_000},
+		{Clients: 50, Asked: 3900, Reached: 3900, P99: 9000, Kept: true}}}, Load: s.named(found, "sustained")}
 	r.Served = s.served(r)
 	r.Figures = r.figures()
 	return r
@@ -181,4 +184,65 @@ func TestRowsInCassandraAreReported(t *testing.T) {
 	keeps, err := cassandra.Replication(t.Context(), s, "bench_reported")
 	require.NoError(t, err)
 	require.Empty(t, keeps)
+}
+
+// A load that fails does not lose the loads before it, and one of a search ends nothing.
+func TestWhatWasMeasuredOutlivesAFailure(t *testing.T) {
+	t.Parallel()
+	write := Plan{Keys: 3, Of: Uniform, Clients: 1, Depth: 1, Ops: 3}
+	read := write
+	read.Reads, read.Keys = 1, 1<<60
+	o := StoreOptions{Target: TargetOptions{At: "parts", Dir: t.TempDir(), Value: 100}, Plans: []Plan{write, read},
+		Search: write, PerHour: price.Dollar}
+	r, err := Store(t.Context(), o)
+	require.ErrorContains(t, err, "none of 3 operations has succeeded")
+	require.Len(t, r.Loads, 1)
+	require.Equal(t, err.Error(), r.Failed)
+	require.NotEmpty(t, r.Figures)
+	require.Positive(t, *r.Cost)
+	requireEmpty(t, o.Target.Dir)
+}
+
+func TestSearchesOutliveLoadsThatFail(t *testing.T) {
+	server := redistest.Start(t, "--maxclients", "6")
+	plan := Plan{Keys: 100, Of: Uniform, Clients: 2, Depth: 1, For: 100 * time.Millisecond}
+	// The second database is asked for when a client is opened: that is where the server's refusal is seen.
+	o := StoreOptions{Target: TargetOptions{At: strings.TrimSuffix(server.URL, "/0") + "/1"}, Search: plan, Peak: true,
+		Bound: time.Minute, Told: func(string) {}}
+	target := openTest(t, o.Target)
+	s := sender{StoreOptions: o, target: target}
+	got, err := s.search(t.Context(), "some", func(run load.Runner, told func(Step)) (f load.Found, err error) {
+		for _, clients := range []int{2, 3, 50, 1} {
+			plan.Clients = clients
+			r, err := run(t.Context(), plan)
+			if err != nil {
+				return f, err
+			}
+			step := Step{Clients: clients, Reached: r.Rate(), Kept: clients == 3}
+			told(step)
+			f.Steps = append(f.Steps, step)
+		}
+		f.Rate = f.Steps[1].Reached
+		return f, nil
+	})
+	require.NoError(t, err)
+	require.Len(t, got.Wrong, 1)
+	require.Contains(t, got.Wrong[0], "with 50 clients: ")
+	require.Zero(t, got.Steps[2].Reached)
+	require.Equal(t, "some", got.Load.Name)
+	require.Equal(t, 3, got.Load.Plan.Clients, "the load that was found")
+	require.NotEmpty(t, got.Load.Rows)
+	require.Positive(t, got.Load.Moved.Payload)
+	require.NoError(t, target.Close())
+
+	r, err := Store(t.Context(), o)
+	require.NoError(t, err)
+	require.Equal(t, r.Peak.Clients, r.Peak.Load.Plan.Clients)
+	require.Equal(t, "sustained", r.Sustained.Load.Name)
+
+	o.Search.Clients, o.Peak = 50, false
+	r, err = Store(t.Context(), o)
+	require.ErrorContains(t, err, "max number of clients")
+	require.Nil(t, r.Sustained)
+	require.False(t, r.Measured())
 }

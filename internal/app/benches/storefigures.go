@@ -22,7 +22,7 @@ const (
 // figures are what reports are compared by, by name: only what is above 0, and of batches of a window as repeats.
 func (r Report) figures() map[string]Figure {
 	out := map[string]Figure{}
-	for _, l := range r.Loads {
+	for _, l := range r.all() {
 		addFigures(out, l.Name, l.Result)
 		for _, row := range l.Rows {
 			if row.PerMillion != nil && *row.PerMillion > 0 {
@@ -34,12 +34,12 @@ func (r Report) figures() map[string]Figure {
 				Value: float64(l.CPU.Nanoseconds()) / 1e3 / float64(ops), Unit: micros}
 		}
 	}
-	for name, f := range map[string]*load.Found{"peak": r.Peak, "sustained": r.Sustained} {
+	for _, f := range []*Search{r.Peak, r.Sustained} {
 		if f != nil {
-			addFigures(out, name, f.Result)
-			all := out[name+": all"]
+			name := f.Load.Name + ": all"
+			all := out[name]
 			all.Value, all.Unit = f.Rate, perSecond
-			out[name+": all"] = all
+			out[name] = all
 		}
 	}
 	addWork(out, r.Served)

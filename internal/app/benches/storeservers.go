@@ -54,13 +54,8 @@ func CoresOf(prices *price.Book, machines map[string]int) (sum int) {
 
 // served says it of all loads of a report.
 func (s sender) served(r Report) (out []Served) {
-	for _, l := range r.Loads {
+	for _, l := range r.all() {
 		out = append(out, s.servedOf(l.Name, l.Result))
-	}
-	for i, f := range []*load.Found{r.Peak, r.Sustained} {
-		if f != nil {
-			out = append(out, s.servedOf([...]string{"peak", "sustained"}[i], f.Result))
-		}
 	}
 	return out
 }

@@ -38,7 +38,7 @@ func timeText(us float64) string {
 
 // Tables returns the report as tables.
 func (r Report) Tables() (out []capacity.Table) {
-	for _, l := range r.Loads {
+	add := func(l Load) {
 		out = append(out, l.table(r.Target))
 		if len(l.Generators) > 0 {
 			out = append(out, generatorsTable(l))
@@ -53,12 +53,17 @@ func (r Report) Tables() (out []capacity.Table) {
 			out = append(out, nodesTable(l.Name, l.Nodes))
 		}
 	}
+	for _, l := range r.Loads {
+		add(l)
+	}
 	if r.Peak != nil {
 		out = append(out, r.foundTable("peak: "+foundText(*r.Peak), *r.Peak))
+		add(r.Peak.Load)
 	}
 	if r.Sustained != nil {
 		out = append(out, r.foundTable(fmt.Sprintf("sustained with p99 under %s: %s", timeText(r.Sustained.Bound),
 			foundText(*r.Sustained)), *r.Sustained))
+		add(r.Sustained.Load)
 	}
 	return append(append(out, servedTables(r.Served)...), r.hostTable())
 }
@@ -116,9 +121,6 @@ func (r Report) hostTable() capacity.Table {
 	add("kernel", r.Host.Kernel)
 	limits("", r.Host.Limits)
 	for _, s := range r.Host.Servers {
-		if !r.ofCassandra() {
-			break
-		}
 		name := fmt.Sprintf("Cassandra %d: ", s.PID)
 		add(name+"flags", s.Flags...)
 		limits(name, s.Limits)
@@ -126,7 +128,7 @@ func (r Report) hostTable() capacity.Table {
 	return t
 }
 
-func foundText(f load.Found) string {
+func foundText(f Search) string {
 	return fmt.Sprintf("%s/s, %d clients", format.Count(int64(f.Rate)), f.Clients)
 }
 
@@ -154,7 +156,7 @@ func (l Load) table(target string) capacity.Table {
 	return t.WithoutEmpty()
 }
 
-func (r Report) foundTable(title string, f load.Found) capacity.Table {
+func (r Report) foundTable(title string, f Search) capacity.Table {
 	t := capacity.Table{Title: title, Header: []string{"clients", "asked", "a second", "p99", "", "a million"}}
 	for _, s := range f.Steps {
 		asked, kept, cost := "", "", ""
@@ -167,7 +169,11 @@ func (r Report) foundTable(title string, f load.Found) capacity.Table {
 				cost = moneyText(perMillion(*r.PerHour, s.Reached))
 			}
 		}
-		t.Rows = append(t.Rows, []string{fmt.Sprint(s.Clients), asked, format.Count(int64(s.Reached)), timeText(s.P99), kept, cost})
+		row := []string{fmt.Sprint(s.Clients), asked, format.Count(int64(s.Reached)), timeText(s.P99), kept, cost}
+		if s.Reached == 0 {
+			row = []string{fmt.Sprint(s.Clients), asked, "", "", "failed", ""}
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t.WithoutEmpty()
 }
@@ -217,21 +223,49 @@ func nodesTable(name string, nodes []load.NodeUse) capacity.Table {
 	}) {
 		t.Rows = append(t.Rows, append([]string{key.name, key.of}, rows[key]...))
 	}
+	used := []string{"processor time", "of what there is"}
+	for _, n := range nodes {
+		used = append(used, usedText(n))
+	}
+	t.Rows = append(t.Rows, used)
 	return t
 }
 
-// ofCassandra reports whether rows in Cassandra were measured.
-func (r Report) ofCassandra() bool { return strings.HasPrefix(r.Target, "cql") }
+// usedText says how much of its cores a server used, and of the one core that its main thread can use.
+func usedText(n load.NodeUse) string {
+	var out []string
+	cpu, told := n.Rates[load.CPUSeconds]
+	switch cores := n.Gauges[load.Cores]; {
+	case told && cores > 0:
+		out = append(out, fmt.Sprintf("%.0f %% of %s", 100*cpu/cores, format.Counted(int64(cores), "core", "cores")))
+	case told:
+		out = append(out, "unknown: how many cores")
+	default:
+		out = append(out, "unknown: no exporter tells")
+	}
+	if main, told := n.Rates[load.MainThread]; told {
+		out = append(out, fmt.Sprintf("main thread %.0f %% of one", 100*main))
+	}
+	return strings.Join(out, "; ")
+}
 
 // Notes are what is to be known of the figures.
 func (r Report) Notes() (out []string) {
-	for _, l := range r.Loads {
+	for _, l := range r.all() {
 		out = append(out, l.notes()...)
 	}
 	for _, s := range r.Served {
 		out = append(out, s.notes()...)
 	}
-	if len(r.Loads) > 0 {
+	for _, s := range []*Search{r.Peak, r.Sustained} {
+		if s == nil {
+			continue
+		}
+		for _, wrong := range s.Wrong {
+			out = append(out, s.Load.Name+": a load of the search failed, and is not kept: "+wrong+".")
+		}
+	}
+	if r.Measured() {
 		out = append(out, "Responses count from when an operation was meant to begin, service times from when it was sent; of "+
 			"closed loops both are one. Operations that failed have no times.")
 	}
@@ -241,9 +275,7 @@ func (r Report) Notes() (out []string) {
 	if r.Kept != "" {
 		out = append(out, "What was written stays: "+r.Kept+".")
 	}
-	if r.ofCassandra() {
-		out = append(out, r.Host.Unseen...)
-	}
+	out = append(out, r.Host.Unseen...)
 	if r.Cost != nil {
 		out = append(out, fmt.Sprintf("All of it took %s, and with %s to bring machines up it cost %s.", format.Span(r.Took),
 			format.Span(r.BringUp), r.Cost))
@@ -284,16 +316,8 @@ func (l Load) notes() (out []string) {
 // WriteSVG draws rate, times, and what moved over time of each load.
 func (r Report) WriteSVG(w io.Writer) error {
 	var panels []chart.Panel
-	for _, l := range r.Loads {
+	for _, l := range r.all() {
 		panels = append(panels, l.panels()...)
-	}
-	if len(panels) == 0 {
-		for i, f := range []*load.Found{r.Peak, r.Sustained} {
-			if f != nil {
-				name := [...]string{"peak", "sustained"}[i]
-				panels = append(panels, Load{Name: name, Result: f.Result, Dips: f.Result.Dips()}.panels()...)
-			}
-		}
 	}
 	return chart.Write(w, r.Target, panels)
 }

@@ -29,6 +29,7 @@ type TargetOptions struct {
 	// Name is the keyspace, directory or prefix of keys that is made; "": a new one. Generators on several hosts give
 	// one name, and all but one keep it.
 	Name      string
+	fresh     bool     // nobody else has the name
 	Keep      bool     // what was made stays
 	Shared    bool     // others write to it, too: it is removed all the same
 	Exporters []string // addresses of Prometheus' text of the servers
@@ -54,9 +55,7 @@ var nameOf = regexp.MustCompile(`^bench_[a-z0-9_]{1,42}$`)
 
 // OpenTarget opens a store to put it under load. Its servers are observed if they say something of themselves.
 func OpenTarget(ctx context.Context, o TargetOptions) (load.Target, error) {
-	if o.Name == "" {
-		o.Name = newName()
-	}
+	o.named()
 	switch {
 	case !nameOf.MatchString(o.Name):
 		return nil, fault.New(fault.Script, "%q cannot be the name of what is made and removed: use bench_ and 1 to 42 of "+
@@ -93,8 +92,30 @@ func OpenTarget(ctx context.Context, o TargetOptions) (load.Target, error) {
 	return &target{t, exporters}, nil
 }
 
-// newName names what is made.
-func newName() string { return "bench_" + strings.ToLower(rand.Text())[:10] }
+// named names what is made, unless it has a name.
+func (o *TargetOptions) named() {
+	if o.Name == "" {
+		o.Name, o.fresh = "bench_"+strings.ToLower(rand.Text())[:10], true
+	}
+}
+
+// stays reports whether what was written to a target will be there when it is closed.
+func stays(t load.Target) bool {
+	if in, ok := t.(*target); ok {
+		t = in.Target
+	}
+	s, ok := t.(interface{ stays() bool })
+	return ok && s.stays()
+}
+
+// ofCassandra reports whether the servers of a target are of Cassandra.
+func ofCassandra(t load.Target) bool {
+	if in, ok := t.(*target); ok {
+		t = in.Target
+	}
+	c, ok := t.(interface{ ofCassandra() bool })
+	return ok && c.ofCassandra()
+}
 
 // copiesOf is how many copies servers keep of each row; 0: it is not known.
 func copiesOf(t load.Target) int {
@@ -153,7 +174,9 @@ func (t *target) Observe(ctx context.Context) ([]load.Reading, error) {
 		out, errs = append(out, readings...), append(errs, err)
 	}
 	readings, err := readExporters(ctx, t.exporters)
-	return join(out, readings), errors.Join(append(errs, err)...)
+	out = join(out, readings)
+	localCores(out)
+	return out, errors.Join(append(errs, err)...)
 }
 
 // Moved implements load.Meter.

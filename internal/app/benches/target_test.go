@@ -2,11 +2,13 @@ package benches
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +57,7 @@ func TestCQLIsATarget(t *testing.T) {
 	})
 }
 
-func TestCQLOfAClusterGoesWithItsKeyspace(t *testing.T) {
+func TestCQLOfAClusterHasAKeyspaceOfItsOwn(t *testing.T) {
 	node := cassandratest.Node(t)
 	config := &clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{
 		Hosts: []string{node}, Keyspace: "never_made", Replication: map[string]int{"": 1}}}}
@@ -64,6 +66,7 @@ func TestCQLOfAClusterGoesWithItsKeyspace(t *testing.T) {
 	for _, keep := range []bool{true, false} {
 		o.Keep = keep
 		target := openTest(t, o)
+		require.True(t, stays(target), "it is kept, or another has made it")
 		c, err := target.Client(t.Context(), 0)
 		require.NoError(t, err)
 		errs := make([]error, 1)
@@ -78,7 +81,66 @@ func TestCQLOfAClusterGoesWithItsKeyspace(t *testing.T) {
 	s := cassandratest.Open(t, cassandra.Config{Hosts: []string{node}, Timeout: time.Minute})
 	keeps, err := cassandra.Replication(t.Context(), s, "bench_goes")
 	require.NoError(t, err)
+	require.NotEmpty(t, keeps, "who has not made it does not remove it")
+	require.NoError(t, dropKeyspace(cassandra.Config{Hosts: []string{node}}, "bench_goes"))
+	o.Keep = false
+	require.NoError(t, openTest(t, o).Close())
+	keeps, err = cassandra.Replication(t.Context(), s, "bench_goes")
+	require.NoError(t, err)
 	require.Empty(t, keeps)
+}
+
+// What a run has not made it does not remove, whatever the target.
+func TestWhatWasThereStays(t *testing.T) {
+	server := redistest.Start(t)
+	for name, o := range map[string]TargetOptions{
+		"redis":              {At: server.URL, Name: "bench_old"},
+		"parts":              {At: "parts", Dir: t.TempDir(), Name: "bench_old", Value: 100},
+		"parts in Cassandra": {At: "parts", Name: "bench_old_parts", Value: 100},
+		"state in Cassandra": {At: "state", Name: "bench_old_state"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var node string
+			if strings.HasSuffix(name, "in Cassandra") {
+				node = cassandratest.Node(t)
+				o.Cluster = clusterOf(t, node, clusterconfig.Parts{Cassandra: o.At == "parts"})
+				if o.At == "state" {
+					o.Cluster.Parts.Directory = t.TempDir()
+				}
+			}
+			for _, keep := range []bool{true, false, false} { // the third finds that the second has left it there
+				o.Keep = keep
+				target := openTest(t, o)
+				require.True(t, stays(target))
+				require.Equal(t, o.Cluster != nil, ofCassandra(target))
+				c, err := target.Client(t.Context(), 0)
+				require.NoError(t, err)
+				errs := make([]error, 1)
+				c.Do(t.Context(), []load.Op{{Kind: load.Write, Key: 9}}, errs)
+				require.NoError(t, errs[0])
+				require.NoError(t, c.Close())
+				require.NoError(t, target.Close())
+			}
+			if o.Cluster != nil {
+				require.NoError(t, dropKeyspace(cassandra.Config{Hosts: []string{node}}, o.Name))
+			}
+		})
+	}
+	require.Equal(t, "1", server.Do(t, "DBSIZE"))
+	o := TargetOptions{At: server.URL, Name: "bench_new"}
+	target := openTest(t, o)
+	require.False(t, stays(target), "nothing has that name")
+	require.NoError(t, target.Close())
+}
+
+// A generator sends, and asks no server what it does: who leads all of them does.
+func TestGeneratorsAskNoServer(t *testing.T) {
+	server := redistest.Start(t)
+	target, err := openForGenerator(t.Context(), json.RawMessage(`{"at": "`+server.URL+`", "name": "bench_sent"}`))
+	require.NoError(t, err)
+	require.NotImplements(t, (*load.Observer)(nil), target)
+	require.Implements(t, (*load.Meter)(nil), target)
+	require.NoError(t, target.Close())
 }
 
 // proxied is an address of a proxy to a server.
@@ -127,6 +189,7 @@ func TestRedisReadsWhatIsThere(t *testing.T) {
 	server := redistest.Start(t)
 	target := openTest(t, TargetOptions{At: server.URL, Redis: RedisOptions{There: "item:"}})
 	server.Do(t, "SET", "item:7", "anything")
+	server.Do(t, "HSET", "hash:10", "one", "1234", "two", "56")
 	c, err := target.Client(t.Context(), 0)
 	require.NoError(t, err)
 	errs := make([]error, 3)
@@ -134,9 +197,18 @@ func TestRedisReadsWhatIsThere(t *testing.T) {
 	require.NoError(t, errs[0])
 	require.ErrorIs(t, errs[1], load.ErrMissing)
 	require.ErrorIs(t, errs[2], errForeign)
+	require.EqualValues(t, len("item:7")+len("anything"), target.(load.Meter).Moved().Payload, "of what was read")
 	require.NoError(t, c.Close())
 	require.NoError(t, target.Close())
-	require.Equal(t, "1", server.Do(t, "DBSIZE"))
+	target = openTest(t, TargetOptions{At: server.URL, Redis: RedisOptions{There: "hash:", Fields: 5}})
+	c, err = target.Client(t.Context(), 0)
+	require.NoError(t, err)
+	c.Do(t.Context(), []load.Op{{Key: 10}, {Key: 9}}, errs)
+	require.NoError(t, errs[0])
+	require.EqualValues(t, len("hash:10")+len("123456"), target.(load.Meter).Moved().Payload)
+	require.NoError(t, c.Close())
+	require.NoError(t, target.Close())
+	require.Equal(t, "2", server.Do(t, "DBSIZE"))
 }
 
 func TestRedisWantsAPassword(t *testing.T) {
@@ -354,6 +426,7 @@ func TestExportersSayWhatServersDo(t *testing.T) {
 	got := readings[0]
 	require.InDelta(t, 10, got.Counters[load.CPUSeconds], 0, "neither idle nor waiting, and not the exporter's own")
 	require.InDelta(t, 11, got.Counters[load.NetworkIn], 0)
+	require.InDelta(t, 2, got.Gauges[load.Cores], 0)
 	require.NotContains(t, got.Counters, load.PauseSecs, "the exporter's own collector stops nobody else")
 	require.InDelta(t, 1.7e308, got.Gauges["odd"], 1e300)
 
@@ -392,6 +465,36 @@ func TestReadingsOfOneHostAreOne(t *testing.T) {
 	require.Len(t, got, 2)
 	require.Equal(t, map[string]float64{"a": 1, "b": 2}, got[0].Counters)
 	require.Equal(t, "10.0.0.2:9100", got[1].Node)
+}
+
+// The cores of a server are those that it tells of, or those of this host if it is on it.
+func TestCoresOfServers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		node  string
+		told  float64
+		cores float64
+	}{
+		{"127.0.0.1:6379", 0, float64(runtime.NumCPU())}, {"[::1]:6379", 0, float64(runtime.NumCPU())},
+		{"localhost:6379", 0, float64(runtime.NumCPU())}, {"/run/redis.sock", 0, float64(runtime.NumCPU())},
+		{"192.0.2.1:6379", 0, 0}, {"192.0.2.1:6379", 96, 96}, {"a.example:9042", 0, 0},
+		{"127.0.0.1:6379", 1000, 1000},
+	} {
+		r := load.Reading{Node: c.node, Gauges: map[string]float64{}}
+		if c.told > 0 {
+			r.Gauges[load.Cores] = c.told
+		}
+		localCores([]load.Reading{r})
+		require.InDelta(t, c.cores, r.Gauges[load.Cores], 0, c.node)
+	}
+	for want, n := range map[string]load.NodeUse{
+		"unknown: how many cores":                          {Rates: map[string]float64{load.CPUSeconds: 1}},
+		"unknown: no exporter tells":                       {},
+		"75 % of 2 cores":                                  {Rates: map[string]float64{load.CPUSeconds: 1.5}, Gauges: map[string]float64{load.Cores: 2}},
+		"unknown: how many cores; main thread 97 % of one": {Rates: map[string]float64{load.CPUSeconds: 1, load.MainThread: 0.97}},
+	} {
+		require.Equal(t, want, usedText(n))
+	}
 }
 
 // A part that another generator has written already is written beside it, and then removed.

@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime/metrics"
 	"sync"
 	"time"
@@ -100,11 +101,35 @@ func (w *watch) into(r *Result) {
 		if to, ended := w.own[i+1]; began && ended {
 			r.Seconds[i].Collector, r.Seconds[i].CPU = to.collector-from.collector, to.cpu-from.cpu
 		}
-		r.Seconds[i].Servers = w.servers[i+1]
 	}
-	r.Before = w.servers[0]
+	w.seen(r, 0)
 	r.CPU = time.Duration((ownNow().cpu - w.own[0].cpu) * float64(time.Second))
+}
+
+// seen adds what the servers said to a result whose window began with a second of the watch.
+func (w *watch) seen(r *Result, first int) {
+	r.Before = w.servers[first]
+	for i := range r.Seconds {
+		r.Seconds[i].Servers = w.servers[first+i+1]
+	}
 	if w.failed > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("%d looks at the servers failed: %v", w.failed, w.wrong))
+	}
+}
+
+// Observe looks at servers each second, for a load that is sent from elsewhere, until it is told the load's result:
+// to that it adds what it has seen. It must be told one.
+func Observe(ctx context.Context, o Observer) func(*Result) {
+	ctx, stop := context.WithCancel(ctx)
+	w := &watch{began: time.Now(), servers: map[int][]Reading{}}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.each(ctx, func(at int) { w.observe(ctx, o, at) })
+	}()
+	return func(r *Result) {
+		stop()
+		<-ended
+		w.seen(r, int(math.Round(r.Began.Sub(w.began.Round(0)).Seconds())))
 	}
 }

@@ -9,6 +9,8 @@ import (
 const (
 	Operations  = "operations"        // counter: requests of clients
 	CPUSeconds  = "cpu_s"             // counter
+	MainThread  = "main_thread_cpu_s" // counter: of the one thread that carries out all commands
+	Cores       = "cores"             // gauge: that there are for CPUSeconds
 	NetworkIn   = "network_in_bytes"  // counter
 	NetworkOut  = "network_out_bytes" // counter
 	DiskRead    = "disk_read_bytes"   // counter

@@ -180,22 +180,22 @@ func TestSettingsAreShownWithoutPasswords(t *testing.T) {
 		{"cpu.max", "200000 100000", "/a"}},
 		Servers: []JVM{{PID: 41, Flags: []string{"-ea", "-Xms4G", "-XX:+UseG1GC", "-javaagent:/x.jar", "-Xss1m"},
 			Limits: []Limit{{"memory.limit_in_bytes", "4294967296", "/cass"}, {"cpu.cfs_quota_us", "50000 of 100000", "/"}}}}},
-		SettingsOf(proc, groups))
+		SettingsOf(proc, groups, true))
 	require.NoError(t, os.Remove(proc+"/41/cwd/jvm.options"))
-	require.Contains(t, strings.Join(SettingsOf(proc, groups).Unseen, ""), "flags of server 41: open ")
+	require.Contains(t, strings.Join(SettingsOf(proc, groups, true).Unseen, ""), "flags of server 41: open ")
 	written(t, groups+"/cpu/cpu.cfs_quota_us", "-1\n", 0o600)
-	require.Len(t, SettingsOf(proc, groups).Servers[0].Limits, 1, "no quota is no limit, whatever its period")
+	require.Len(t, SettingsOf(proc, groups, true).Servers[0].Limits, 1, "no quota is no limit, whatever its period")
 
 	require.NoError(t, os.RemoveAll(proc+"/41"))
 	require.Equal(t, []string{"flags of a Cassandra server: none is to be seen on this host"},
-		SettingsOf(proc, groups).Unseen)
+		SettingsOf(proc, groups, true).Unseen)
 	require.NoError(t, os.RemoveAll(proc))
-	require.Len(t, SettingsOf(proc, groups).Unseen, 4)
+	require.Len(t, SettingsOf(proc, groups, true).Unseen, 4)
 }
 
 func TestSettingsOfThisHost(t *testing.T) {
 	if _, err := os.Stat("/proc/self/cgroup"); errors.Is(err, os.ErrNotExist) {
 		t.Skip("the kernel has no /proc")
 	}
-	require.NotEmpty(t, SettingsHere().Kernel)
+	require.NotEmpty(t, SettingsHere(true).Kernel)
 }

@@ -38,8 +38,9 @@ type JVM struct {
 	Limits []Limit  `json:"cgroup_limits,omitempty"`
 }
 
-// SettingsOf reads the settings of the host whose /proc and /sys/fs/cgroup these are.
-func SettingsOf(proc, cgroups string) (out Settings) {
+// SettingsOf reads the settings of the host whose /proc and /sys/fs/cgroup these are; with servers, of Cassandra
+// servers on it, too.
+func SettingsOf(proc, cgroups string, servers bool) (out Settings) {
 	unseen := func(what string, err error) {
 		if err != nil {
 			out.Unseen = append(out.Unseen, fmt.Sprintf("%s: %v", what, err))
@@ -52,6 +53,9 @@ func SettingsOf(proc, cgroups string) (out Settings) {
 	out.Kernel = strings.TrimSpace(string(bytes.TrimSpace(release)) + " " + string(bytes.TrimSpace(version)))
 	out.Limits, err = limitsOf(proc, cgroups, "self")
 	unseen("limits of this process's control group", err)
+	if !servers {
+		return out
+	}
 	out.Servers, err = jvmsOf(proc, cgroups, unseen)
 	unseen("processes of this host", err)
 	if err == nil && len(out.Servers) == 0 {
@@ -61,7 +65,7 @@ func SettingsOf(proc, cgroups string) (out Settings) {
 }
 
 // SettingsHere are those of this host.
-func SettingsHere() Settings { return SettingsOf(procRoot, "/sys/fs/cgroup") }
+func SettingsHere(servers bool) Settings { return SettingsOf(procRoot, "/sys/fs/cgroup", servers) }
 
 // daemon is the class that a Cassandra server's command line names.
 const daemon = "org.apache.cassandra.service.CassandraDaemon"
