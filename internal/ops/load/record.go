@@ -1,6 +1,9 @@
 package load
 
 import (
+	"errors"
+	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -121,6 +124,9 @@ func (r *recorder) add(ops []Op, errs []error, intended []time.Duration, sent, d
 
 func (r *recorder) failed(err error) {
 	text := err.Error()
+	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Source != nil { // each connection has another port
+		text = strings.ReplaceAll(text, op.Source.String(), "here")
+	}
 	if _, known := r.errors[text]; !known && len(r.errors) >= errorsMost {
 		text = "others"
 	}

@@ -3,8 +3,10 @@ package load
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
+	"net"
 	"slices"
 	"testing"
 	"time"
@@ -266,6 +268,22 @@ func TestFailuresAreCountedAndShown(t *testing.T) {
 	s.fails = func(Op) error { return errNotThere }
 	_, err = Run(t.Context(), s, Plan{Keys: 10, Of: Sequential, Reads: 1, Clients: 1, Depth: 2})
 	require.ErrorContains(t, err, "none of 10 operations has succeeded: not there")
+}
+
+// TestFailuresOfConnectionsAreAlike: the port of this side says nothing, and is another one each time.
+func TestFailuresOfConnectionsAreAlike(t *testing.T) {
+	t.Parallel()
+	s := &server{fails: func(op Op) error {
+		if op.Key == 0 {
+			return nil
+		}
+		return fmt.Errorf("send: %w", &net.OpError{Op: "write", Net: "tcp", Err: errNotThere,
+			Source: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 40_000 + int(op.Key)},
+			Addr:   &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6379}})
+	}}
+	r, err := Run(t.Context(), s, Plan{Keys: 10, Of: Sequential, Clients: 1, Depth: 10})
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{"send: write tcp here->127.0.0.1:6379: not there": 9}, r.Errors)
 }
 
 func TestRunIsInterrupted(t *testing.T) {
