@@ -169,6 +169,9 @@ func (r Report) foundTable(title string, f Search) capacity.Table {
 				cost = moneyText(perMillion(*r.PerHour, s.Reached))
 			}
 		}
+		if s.ByClients {
+			kept = "clients busy"
+		}
 		row := []string{fmt.Sprint(s.Clients), asked, format.Count(int64(s.Reached)), timeText(s.P99), kept, cost}
 		if s.Reached == 0 {
 			row = []string{fmt.Sprint(s.Clients), asked, "", "", "failed", ""}

@@ -2,8 +2,12 @@ package load
 
 import "github.com/HdrHistogram/hdrhistogram-go"
 
-// batchesMost bounds the batches of a window: long ones hardly depend on each other.
-const batchesMost = 10
+const (
+	// batchesMost bounds the batches of a window: long ones hardly depend on each other.
+	batchesMost = 10
+	// partLeast are the fewest responses that have a p99.
+	partLeast = 1000
+)
 
 // Batch is a part of a window, with responses by kind.
 type Batch struct {
@@ -31,6 +35,25 @@ func (r Result) Batches() []Batch {
 				out[i].Of[kind].Merge(b)
 			}
 		}
+	}
+	return out
+}
+
+// parts cuts the responses of a window into batchesMost parts at most, of partLeast responses at least, without a rest.
+func (m Measured) parts() (out []*hdrhistogram.Histogram) {
+	each := (len(m.Blocks) + batchesMost - 1) / batchesMost
+	blocks := 0 // of the last part
+	for _, b := range m.Blocks {
+		if last := len(out) - 1; last >= 0 && (blocks < each || out[last].TotalCount() < partLeast) {
+			out[last].Merge(b)
+			blocks++
+			continue
+		}
+		out, blocks = append(out, b.Clone()), 1
+	}
+	if last := len(out) - 1; last > 0 && out[last].TotalCount() < partLeast {
+		out[last-1].Merge(out[last])
+		out = out[:last]
 	}
 	return out
 }

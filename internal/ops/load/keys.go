@@ -7,20 +7,11 @@ import (
 	"sync/atomic"
 )
 
-// sequence counts the keys of a sequential load, for all of its clients.
-type sequence struct {
-	next atomic.Uint64
-	keys uint64
-}
+// sequence counts the operations of a sequential load, for all of its clients.
+type sequence struct{ next atomic.Uint64 }
 
-// take returns the next n keys, or those that are left: from, and how many.
-func (s *sequence) take(n int) (from uint64, got int) {
-	from = s.next.Add(uint64(n)) - uint64(n)
-	if from >= s.keys {
-		return 0, 0
-	}
-	return from, int(min(uint64(n), s.keys-from))
-}
+// take takes n operations, and returns the number of the first.
+func (s *sequence) take(n int) uint64 { return s.next.Add(uint64(n)) - uint64(n) }
 
 // zipfExponent is that of YCSB.
 const zipfExponent = 0.99
@@ -105,19 +96,17 @@ func newKeyMaker(plan Plan, client int, seq *sequence) *keyMaker {
 	return m
 }
 
-// fill makes at most len(ops) operations; none: the keys are used up.
-func (m *keyMaker) fill(ops []Op) []Op {
+// fill makes operations.
+func (m *keyMaker) fill(ops []Op) {
 	var from uint64
 	if m.plan.Of == Sequential {
-		var n int
-		from, n = m.seq.take(len(ops))
-		ops = ops[:n]
+		from = m.seq.take(len(ops))
 	}
 	for i := range ops {
 		op := &ops[i]
 		switch m.plan.Of {
 		case Sequential:
-			op.Key = from + uint64(i)
+			op.Key = (from + uint64(i)) % m.plan.Keys
 		case Zipf:
 			op.Key = m.mix.of(m.zipf.rank(m.rand) - 1)
 		default:
@@ -128,5 +117,4 @@ func (m *keyMaker) fill(ops []Op) []Op {
 			op.Kind = Read
 		}
 	}
-	return ops
 }

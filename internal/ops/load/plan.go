@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -18,7 +19,7 @@ type Distribution string
 const (
 	Uniform    Distribution = "uniform"
 	Zipf       Distribution = "zipf"
-	Sequential Distribution = "sequential" // each key once, by whichever client is next; then the load is over
+	Sequential Distribution = "sequential" // one behind the other, by whichever client is next, round and round
 )
 
 // Limits of a plan.
@@ -29,7 +30,8 @@ const (
 	ForMax     = 24 * time.Hour
 )
 
-// Plan is a load. It ends with Ops, with For, or with the keys of a sequence, whichever comes first.
+// Plan is a load. It ends with Ops or with For, whichever comes first. A sequence that has neither ends when each key
+// was used once.
 type Plan struct {
 	Keys    uint64        `json:"keys"` // there are: 0 to Keys-1
 	Of      Distribution  `json:"distribution"`
@@ -72,6 +74,31 @@ func (p Plan) Check() error {
 	return nil
 }
 
+// ops is how many operations are measured at most; 0: For says when to end.
+func (p Plan) ops() int64 {
+	if p.Ops == 0 && p.For == 0 && p.Of == Sequential {
+		return int64(min(p.Keys, math.MaxInt64))
+	}
+	return p.Ops
+}
+
+// intends returns when an operation of an open loop is meant to begin, behind the warm-up. Turns count from 0.
+func (p Plan) intends(turn int64) time.Duration {
+	return time.Duration(float64(turn)/p.Rate*float64(time.Second)) - p.WarmUp
+}
+
+// turnAt returns the first turn that is meant to begin at a time or later.
+func (p Plan) turnAt(at time.Duration) int64 {
+	turn := int64((at + p.WarmUp).Seconds() * p.Rate)
+	for turn > 0 && p.intends(turn-1) >= at {
+		turn--
+	}
+	for p.intends(turn) < at {
+		turn++
+	}
+	return turn
+}
+
 // kinds are the kinds of operations that a plan has.
 func (p Plan) kinds() (has [2]bool) { return [2]bool{Read: p.Reads > 0, Write: p.Reads < 1} }
 
@@ -83,8 +110,9 @@ type Result struct {
 	Of      [2]Measured      `json:"of"`                       // by Kind
 	Before  []Reading        `json:"servers_before,omitempty"` // what servers said when the window began
 	Seconds []Second         `json:"seconds"`
-	CPU     time.Duration    `json:"cpu_ns"`           // of this process, behind the warm-up
-	Cores   int              `json:"cores"`            // that this process may use
+	CPU     time.Duration    `json:"cpu_ns"` // of this process, behind the warm-up
+	Cores   int              `json:"cores"`  // that this process may use
+	Busy    float64          `json:"busy,omitempty" doc:"Part of their time in which clients waited for answers."`
 	Unsent  int64            `json:"unsent,omitempty"` // were meant to begin, and no client came to them
 	Errors  map[string]int64 `json:"errors,omitempty"` // texts and how often
 	Notes   []string         `json:"notes,omitempty"`
@@ -227,6 +255,8 @@ func Merge(results ...Result) (Result, error) {
 		if i == 0 {
 			continue
 		}
+		all := float64(max(out.Plan.Clients+r.Plan.Clients, 1))
+		out.Busy = (out.Busy*float64(out.Plan.Clients) + r.Busy*float64(r.Plan.Clients)) / all
 		out.Plan.Clients += r.Plan.Clients
 		out.Plan.Rate += r.Plan.Rate
 		out.Plan.Ops += r.Plan.Ops

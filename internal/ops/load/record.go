@@ -1,6 +1,9 @@
 package load
 
 import (
+	"errors"
+	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -65,6 +68,7 @@ type recorder struct {
 	of     [2]Measured
 	errors map[string]int64
 	last   time.Duration // when the last answer came, behind the warm-up
+	busy   time.Duration // that its clients waited for answers
 	second int
 	now    inSecond
 	line   *timeline
@@ -93,6 +97,7 @@ func (r *recorder) add(ops []Op, errs []error, intended []time.Duration, sent, d
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last = max(r.last, done)
+	r.busy += done - max(sent, 0)
 	if second := int(done / time.Second); second != r.second {
 		r.line.add(r.second, &r.now)
 		r.now.reset()
@@ -119,6 +124,9 @@ func (r *recorder) add(ops []Op, errs []error, intended []time.Duration, sent, d
 
 func (r *recorder) failed(err error) {
 	text := err.Error()
+	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Source != nil { // each connection has another port
+		text = strings.ReplaceAll(text, op.Source.String(), "here")
+	}
 	if _, known := r.errors[text]; !known && len(r.errors) >= errorsMost {
 		text = "others"
 	}

@@ -29,11 +29,12 @@ const (
 // run is a load that is being sent. Times are behind the warm-up.
 type run struct {
 	plan      Plan
-	began     time.Time // when the warm-up ends
-	left      atomic.Int64
+	began     time.Time    // when the warm-up ends
+	left      atomic.Int64 // operations of a closed loop
+	from, to  int64        // the turns of an open loop that are measured
 	seq       sequence
 	unsent    atomic.Int64
-	byTime    atomic.Bool // a client has ended because the time was over
+	byTime    atomic.Bool // it ends because the time is over
 	recorders []*recorder
 }
 
@@ -42,8 +43,8 @@ func Run(ctx context.Context, target Target, plan Plan) (_ Result, err error) {
 	if err := plan.Check(); err != nil {
 		return Result{}, err
 	}
-	r := &run{plan: plan, seq: sequence{keys: plan.Keys}}
-	r.left.Store(cmp.Or(plan.Ops, math.MaxInt64))
+	r := &run{plan: plan}
+	r.bound()
 	var line timeline
 	for range min(plan.Clients, recordersByCore*runtime.GOMAXPROCS(0)) {
 		r.recorders = append(r.recorders, newRecorder(plan, &line))
@@ -80,14 +81,33 @@ func Run(ctx context.Context, target Target, plan Plan) (_ Result, err error) {
 	return result, result.check()
 }
 
+// bound sets which operations are measured. Those of an open loop are so by when they are meant to begin: one whose
+// client is late is not replaced by another one.
+func (r *run) bound() {
+	r.left.Store(r.plan.ops())
+	if r.plan.Rate == 0 {
+		return
+	}
+	r.from, r.to = r.plan.turnAt(0), math.MaxInt64
+	if ops := r.plan.ops(); ops > 0 {
+		r.to = r.from + min(ops, math.MaxInt64-r.from)
+	}
+	if r.plan.For > 0 {
+		if over := r.plan.turnAt(r.plan.For); over <= r.to {
+			r.to = over
+			r.byTime.Store(true)
+		}
+	}
+}
+
 // open opens the clients. Those that are open are returned with an error, too.
 func (r *run) open(ctx context.Context, target Target) (senders []*sender, err error) {
 	for i := range r.plan.Clients {
-		client, err := target.Client(ctx, i)
+		client, err := Open(ctx, target, i)
 		if err != nil {
-			return senders, fmt.Errorf("open client %d of %d: %w", i+1, r.plan.Clients, err)
+			return senders, err
 		}
-		s := &sender{run: r, number: i, client: client, recorder: r.recorders[i%len(r.recorders)],
+		s := &sender{run: r, turn: int64(i), client: client, recorder: r.recorders[i%len(r.recorders)],
 			keys: newKeyMaker(r.plan, i, &r.seq),
 			ops:  make([]Op, r.plan.Depth), errs: make([]error, r.plan.Depth), intended: make([]time.Duration, r.plan.Depth)}
 		senders = append(senders, s)
@@ -96,6 +116,20 @@ func (r *run) open(ctx context.Context, target Target) (senders []*sender, err e
 		}
 	}
 	return senders, nil
+}
+
+// Open opens a client of a target. What fails unclassified is that the store cannot be reached.
+func Open(ctx context.Context, target Target, number int) (Client, error) {
+	client, err := target.Client(ctx, number)
+	var known *fault.Error
+	switch {
+	case err == nil:
+		return client, nil
+	case ctx.Err() != nil || errors.As(err, &known):
+		return nil, fmt.Errorf("open client %d: %w", number+1, err)
+	}
+	return nil, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("open client %d", number+1), Err: err,
+		Hint: "see whether the store lets so many connect"}
 }
 
 // await waits for the plan's start, and sets when the window begins.
@@ -127,9 +161,9 @@ func (r *run) flush() {
 	}
 }
 
-// take takes operations from those that are left to be measured.
+// take takes operations of a closed loop from those that are left to be measured.
 func (r *run) take(n int) int {
-	if r.plan.Ops == 0 {
+	if r.plan.ops() == 0 {
 		return n
 	}
 	left := r.left.Add(-int64(n)) + int64(n)
@@ -150,8 +184,9 @@ func (r *run) result(line *timeline) Result {
 		}
 	}
 	r.flush()
+	busy := time.Duration(0)
 	for _, rec := range r.recorders {
-		out.Took = max(out.Took, rec.last)
+		out.Took, busy = max(out.Took, rec.last), busy+rec.busy
 		for text, n := range rec.errors {
 			out.Errors[text] += n
 		}
@@ -169,6 +204,9 @@ func (r *run) result(line *timeline) Result {
 	}
 	if r.byTime.Load() {
 		out.Took = max(out.Took, r.plan.For)
+	}
+	if out.Took > 0 {
+		out.Busy = busy.Seconds() / out.Took.Seconds() / float64(r.plan.Clients)
 	}
 	out.Seconds = line.end()
 	for kind := range out.Of {
@@ -197,12 +235,11 @@ func (r Result) check() error {
 // sender sends what one client is to send.
 type sender struct {
 	run      *run
-	number   int
+	turn     int64 // the next one of an open loop: the clients take turns
 	client   Client
 	clock    *clock
 	recorder *recorder
 	keys     *keyMaker
-	begun    int64 // operations of an open loop
 	ops      []Op
 	errs     []error
 	intended []time.Duration
@@ -228,11 +265,8 @@ func (s *sender) send(ctx context.Context) error {
 		if err != nil || n == 0 {
 			return err
 		}
-		ops := s.keys.fill(s.ops[:n])
-		if len(ops) == 0 {
-			return nil
-		}
-		errs := s.errs[:len(ops)]
+		ops, errs := s.ops[:n], s.errs[:n]
+		s.keys.fill(ops)
 		clear(errs)
 		sent := time.Since(s.run.began)
 		s.client.Do(ctx, ops, errs)
@@ -268,44 +302,29 @@ func (s *sender) atOnce(context.Context) (int, error) {
 	return n, nil
 }
 
-// intends returns when the k-th operation of this client is meant to begin. The clients take turns.
-func (s *sender) intends(k int64) time.Duration {
-	clients := float64(s.run.plan.Clients)
-	turn := (float64(k)*clients + float64(s.number)) / s.run.plan.Rate
-	return time.Duration(turn*float64(time.Second)) - s.run.plan.WarmUp
-}
-
 // due is the open loop: it waits until an operation is meant to begin, and returns those that are due by then.
 func (s *sender) due(ctx context.Context) (int, error) {
-	window := s.run.plan.For
-	if window == 0 {
-		window = math.MaxInt64
-	}
-	first := s.intends(s.begun)
-	if first >= window {
-		s.run.byTime.Store(true)
+	r, first := s.run, s.turn
+	if first >= r.to {
 		return 0, nil
 	}
-	if err := s.clock.wait(ctx, first-time.Since(s.run.began)); err != nil {
+	if err := s.clock.wait(ctx, r.plan.intends(first)-time.Since(r.began)); err != nil {
 		return 0, err
 	}
-	now := time.Since(s.run.began)
-	if window < math.MaxInt64 && now > window+drainMost {
-		for s.intends(s.begun) < window {
-			s.begun++
-			s.run.unsent.Add(1)
-		}
-		s.run.byTime.Store(true)
+	now, step := time.Since(r.began), int64(r.plan.Clients)
+	if r.plan.For > 0 && now > r.plan.For+drainMost {
+		warm := (max(r.from-first, 0) + step - 1) / step // are not to be measured
+		r.unsent.Add((max(r.to-first-warm*step, 0) + step - 1) / step)
 		return 0, nil
 	}
 	n := 0
-	for at := first; n < len(s.ops) && at <= max(now, first) && at < window && (at < 0) == (first < 0); n++ {
+	for ; n < len(s.ops) && s.turn < r.to && (s.turn < r.from) == (first < r.from); n++ {
+		at := r.plan.intends(s.turn)
+		if n > 0 && at > now {
+			break
+		}
 		s.intended[n] = at
-		at = s.intends(s.begun + int64(n) + 1)
+		s.turn += step
 	}
-	if first >= 0 {
-		n = s.run.take(n)
-	}
-	s.begun += int64(n)
 	return n, nil
 }

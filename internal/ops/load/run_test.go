@@ -3,7 +3,10 @@ package load
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"math"
+	"net"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/base/fault"
 	"thalweg/internal/test/effort"
 )
 
@@ -153,6 +157,99 @@ func TestSequentialAsksForEachKeyOnce(t *testing.T) {
 	}
 }
 
+// TestSequentialGoesRound: neither a warm-up nor a long window uses the keys up.
+func TestSequentialGoesRound(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []float64{0, 2000} {
+		s := &server{asked: map[uint64]int{}, delay: func(Op) time.Duration { return time.Millisecond }}
+		r, err := Run(t.Context(), s, Plan{Keys: 16, Of: Sequential, Reads: 1, Clients: 5, Depth: 4, Rate: rate,
+			WarmUp: 50 * time.Millisecond, For: 100 * time.Millisecond})
+		require.NoError(t, err)
+		require.Greater(t, r.Of[Read].Ops, int64(16))
+		require.Len(t, s.asked, 16)
+		times := slices.Collect(maps.Values(s.asked))
+		require.LessOrEqual(t, slices.Max(times)-slices.Min(times), 1, s.asked)
+	}
+}
+
+// TestNobodyTakesWhatAStuckClientIsToSend: operations by number are those by time, too. One client is stuck from 0.1 s
+// to behind the end, so a fifth of the operations is late.
+func TestNobodyTakesWhatAStuckClientIsToSend(t *testing.T) {
+	t.Parallel()
+	sent := 0
+	s := &server{delay: func(Op) time.Duration {
+		if sent++; sent == 100 {
+			return time.Second
+		}
+		return 0
+	}}
+	r, err := Run(t.Context(), s, Plan{Keys: 10, Of: Uniform, Clients: 4, Depth: 1, Rate: 1000, Ops: 600})
+	require.NoError(t, err)
+	require.EqualValues(t, 600, r.Of[Write].Response.TotalCount()+r.Unsent)
+	require.Greater(t, r.Of[Write].Response.ValueAtQuantile(82), int64(500*time.Millisecond))
+}
+
+func TestTurnsAreBound(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		plan     Plan
+		from, to int64
+		byTime   bool
+	}{
+		{Plan{Rate: 1000, WarmUp: 200 * time.Millisecond, For: time.Second}, 200, 1200, true},
+		{Plan{Rate: 1000, Ops: 600}, 0, 600, false},
+		{Plan{Rate: 3, WarmUp: time.Second, Ops: 7}, 3, 10, false},
+		{Plan{Rate: 3, WarmUp: time.Second, Ops: 7, For: 2 * time.Second}, 3, 9, true},
+		{Plan{Rate: 3, WarmUp: time.Second, Ops: 6, For: time.Minute}, 3, 9, false},
+		{Plan{Rate: 0.5, For: time.Second}, 0, 1, true},
+		{Plan{Rate: 10, Keys: 33, Of: Sequential}, 0, 33, false},
+		{Plan{Rate: RateMax, WarmUp: ForMax, For: ForMax}, 86_400 * RateMax, 2 * 86_400 * RateMax, true},
+	} {
+		r := run{plan: c.plan}
+		r.bound()
+		require.Equal(t, []any{c.from, c.to, c.byTime}, []any{r.from, r.to, r.byTime.Load()}, "%+v", c.plan)
+	}
+}
+
+// closed is a store that lets nobody in.
+type closed struct {
+	server
+	err error
+}
+
+func (c *closed) Client(context.Context, int) (Client, error) { return nil, c.err }
+
+func TestAStoreThatLetsNobodyInIsNoFaultOfOurs(t *testing.T) {
+	t.Parallel()
+	plan := Plan{Keys: 10, Of: Uniform, Clients: 2, Depth: 1, Ops: 1}
+	for _, c := range []struct {
+		err  error
+		kind fault.Kind
+	}{{errNotThere, fault.Environment}, {fault.New(fault.Script, "login refused"), fault.Script}} {
+		_, err := Run(t.Context(), &closed{err: c.err}, plan)
+		require.ErrorIs(t, err, c.err)
+		require.ErrorContains(t, err, "open client 1")
+		require.Equal(t, c.kind, fault.Of(err).Kind)
+	}
+}
+
+func TestClientsAreBusyWhileTheyWait(t *testing.T) {
+	t.Parallel()
+	s := &server{delay: func(Op) time.Duration { return 20 * time.Millisecond }}
+	plan := Plan{Keys: 10, Of: Uniform, Clients: 2, Depth: 1, For: 300 * time.Millisecond}
+	r, err := Run(t.Context(), s, plan)
+	require.NoError(t, err)
+	require.InDelta(t, 1, r.Busy, 0.2)
+	plan.Rate = 10
+	few, err := Run(t.Context(), s, plan)
+	require.NoError(t, err)
+	require.InDelta(t, 0.1, few.Busy, 0.09)
+	few.Took, few.Plan.Clients = r.Took, r.Plan.Clients
+	both, err := Merge(r, few)
+	require.NoError(t, err)
+	require.InDelta(t, (r.Busy+few.Busy)/2, both.Busy, 1e-9)
+}
+
 func TestFailuresAreCountedAndShown(t *testing.T) {
 	t.Parallel()
 	s := &server{fails: func(op Op) error {
@@ -171,6 +268,22 @@ func TestFailuresAreCountedAndShown(t *testing.T) {
 	s.fails = func(Op) error { return errNotThere }
 	_, err = Run(t.Context(), s, Plan{Keys: 10, Of: Sequential, Reads: 1, Clients: 1, Depth: 2})
 	require.ErrorContains(t, err, "none of 10 operations has succeeded: not there")
+}
+
+// TestFailuresOfConnectionsAreAlike: the port of this side says nothing, and is another one each time.
+func TestFailuresOfConnectionsAreAlike(t *testing.T) {
+	t.Parallel()
+	s := &server{fails: func(op Op) error {
+		if op.Key == 0 {
+			return nil
+		}
+		return fmt.Errorf("send: %w", &net.OpError{Op: "write", Net: "tcp", Err: errNotThere,
+			Source: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 40_000 + int(op.Key)},
+			Addr:   &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6379}})
+	}}
+	r, err := Run(t.Context(), s, Plan{Keys: 10, Of: Sequential, Clients: 1, Depth: 10})
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{"send: write tcp here->127.0.0.1:6379: not there": 9}, r.Errors)
 }
 
 func TestRunIsInterrupted(t *testing.T) {
@@ -254,9 +367,10 @@ func TestZipf(t *testing.T) {
 	t.Parallel()
 	const keys, draws = 1000, 200_000
 	m := newKeyMaker(Plan{Keys: keys, Of: Zipf, Reads: 1, Seed: 3}, 0, nil)
-	counts := make([]int, keys)
+	op, counts := make([]Op, 1), make([]int, keys)
 	for range draws {
-		counts[m.fill(make([]Op, 1))[0].Key]++
+		m.fill(op)
+		counts[op[0].Key]++
 	}
 	var sum, wrong float64
 	for rank := 1; rank <= keys; rank++ {

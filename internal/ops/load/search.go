@@ -23,6 +23,8 @@ const (
 	sustainedReached = 0.99
 	// sustainedFailed is the part of the operations that may fail.
 	sustainedFailed = 0.001
+	// busyAlways is the part of their time that clients wait for answers when there are too few of them.
+	busyAlways = 0.9
 	// probesMost bounds the loads of a bisection.
 	probesMost = 24
 )
@@ -32,8 +34,11 @@ type Step struct {
 	Clients int     `json:"clients"`
 	Asked   float64 `json:"asked,omitempty"` // operations a second that were meant to begin; 0: as many as clients can
 	Reached float64 `json:"reached"`
-	P99     float64 `json:"p99_us"` // of responses
-	Kept    bool    `json:"kept"`   // the bound, or it is the best so far
+	P99     float64 `json:"p99_us" doc:"Of responses: the highest of reads, of writes, and of each part of the window."`
+	Kept    bool    `json:"kept"` // the bound, or it is the best so far
+	// The bound was not kept although what was sent was answered under it: all clients were busy, and operations waited
+	// for one.
+	ByClients bool `json:"by_clients,omitempty" doc:"More clients, or a greater depth, may keep the bound."`
 }
 
 // Found is what a search has found.
@@ -41,8 +46,10 @@ type Found struct {
 	Rate    float64 `json:"rate"` // operations a second
 	Clients int     `json:"clients"`
 	Bound   float64 `json:"bound_us,omitempty"` // that p99 of responses stays under
-	Steps   []Step  `json:"steps"`
-	Result  Result  `json:"result"`
+	// The lowest rate that was not kept was so by clients, not by the store.
+	ByClients bool   `json:"by_clients,omitempty" doc:"More clients, or a greater depth, may sustain more."`
+	Steps     []Step `json:"steps"`
+	Result    Result `json:"result"`
 }
 
 // Runner sends one load: Run does it from here, others from several hosts.
@@ -55,21 +62,19 @@ type search struct {
 	note  func(Step)
 }
 
-func (s *search) try(ctx context.Context, plan Plan, seed int, kept func(Step, Result) bool) (Step, error) {
+func (s *search) try(ctx context.Context, plan Plan, seed int, judge func(*Step, Result)) (Step, error) {
 	plan.Start, plan.Seed = time.Time{}, plan.Seed+uint64(seed)
 	r, err := s.run(ctx, plan)
 	if err != nil {
 		return Step{}, fmt.Errorf("with %d clients at %g/s: %w", plan.Clients, plan.Rate, err)
 	}
-	all := r.Response()
-	step := Step{Clients: plan.Clients, Asked: plan.Rate, Reached: r.Rate(), P99: micros(all.ValueAtQuantile(99))}
-	if usual := time.Duration(all.ValueAtQuantile(50)); plan.Rate > 0 && r.Took-usual > plan.For {
+	step := Step{Clients: plan.Clients, Asked: plan.Rate, Reached: r.Rate(), P99: r.worst()}
+	if usual := time.Duration(r.Response().ValueAtQuantile(50)); plan.Rate > 0 && r.Took-usual > plan.For {
 		step.Reached *= r.Took.Seconds() / (r.Took - usual).Seconds() // the last answers take their time, too
 	} else if plan.Rate > 0 && r.Took > 0 {
 		step.Reached *= r.Took.Seconds() / plan.For.Seconds()
 	}
-	step.Kept = kept(step, r)
-	if step.Kept {
+	if judge(&step, r); step.Kept {
 		s.found.Rate, s.found.Clients, s.found.Result = step.Reached, step.Clients, r
 	}
 	s.found.Steps = append(s.found.Steps, step)
@@ -80,8 +85,8 @@ func (s *search) try(ctx context.Context, plan Plan, seed int, kept func(Step, R
 }
 
 func (p Plan) searchable() error {
-	if p.Of == Sequential || p.For == 0 || p.Ops > 0 {
-		return fault.New(fault.Script, "a search sends loads for a time, of keys that are not used up")
+	if p.For == 0 || p.Ops > 0 {
+		return fault.New(fault.Script, "a search sends loads for a time")
 	}
 	return nil
 }
@@ -94,7 +99,7 @@ func Peak(ctx context.Context, run Runner, plan Plan, note func(Step)) (Found, e
 	}
 	s := &search{run: run, note: note}
 	plan.Rate = 0
-	better := func(step Step, _ Result) bool { return step.Reached > s.found.Rate }
+	better := func(step *Step, _ Result) { step.Kept = step.Reached > s.found.Rate }
 	try := func(clients int) (bool, error) {
 		before := s.found.Rate
 		plan.Clients = clients
@@ -139,9 +144,10 @@ func (s *search) tried(clients int) bool {
 	return false
 }
 
-// Sustained finds the highest rate of an open loop at which p99 of the responses of a whole window stays under a bound,
-// at least 99 % of the rate is carried out, and hardly any operation fails. It begins with the rate of the plan, as one
-// that may be the most, and bisects until the rates that are kept and not kept are within 2 %.
+// Sustained finds the highest rate of an open loop at which p99 of the responses stays under a bound, at least 99 % of
+// the rate is carried out, and hardly any operation fails. Reads and writes keep the bound each, in the window and in
+// each of its parts. It begins with the rate of the plan, as one that may be the most, and bisects until the rates that
+// are kept and not kept are within 2 %.
 func Sustained(ctx context.Context, run Runner, plan Plan, bound time.Duration, note func(Step)) (Found, error) {
 	if err := plan.searchable(); err != nil {
 		return Found{}, err
@@ -150,21 +156,22 @@ func Sustained(ctx context.Context, run Runner, plan Plan, bound time.Duration, 
 		return Found{}, fault.New(fault.Script, "a sustained rate is found from a rate that may be the most, and for a bound")
 	}
 	s := &search{run: run, note: note, found: Found{Bound: float64(bound) / float64(time.Microsecond)}}
-	kept := func(step Step, r Result) bool {
+	judge := func(step *Step, r Result) {
 		all := r.Of[Read].Ops + r.Of[Write].Ops + r.Failed()
-		return step.P99 <= s.found.Bound && r.Unsent == 0 && step.Reached >= sustainedReached*step.Asked &&
-			float64(r.Failed()) <= sustainedFailed*float64(all)
+		works := float64(r.Failed()) <= sustainedFailed*float64(all)
+		step.Kept = works && step.P99 <= s.found.Bound && r.Unsent == 0 && step.Reached >= sustainedReached*step.Asked
+		step.ByClients = works && !step.Kept && r.Busy >= busyAlways && r.service() <= s.found.Bound
 	}
 	low, high := 0.0, math.Inf(1)
 	for range probesMost {
-		step, err := s.try(ctx, plan, len(s.found.Steps), kept)
+		step, err := s.try(ctx, plan, len(s.found.Steps), judge)
 		switch {
 		case err != nil:
 			return s.found, err
 		case step.Kept:
 			low = plan.Rate
 		default:
-			high = plan.Rate
+			high, s.found.ByClients = plan.Rate, step.ByClients
 		}
 		switch {
 		case high <= low*sustainedWithin, plan.Rate < 1:
@@ -188,6 +195,32 @@ func (s *search) over(low float64) error {
 		return nil
 	}
 	last := s.found.Steps[len(s.found.Steps)-1]
-	return fault.New(fault.Environment, "no rate keeps p99 under %v: at %.3g/s it is %v",
+	f := fault.New(fault.Environment, "no rate keeps p99 under %v: at %.3g/s it is %v",
 		time.Duration(s.found.Bound)*time.Microsecond, last.Asked, time.Duration(last.P99)*time.Microsecond)
+	if last.ByClients {
+		f.Hint = "the store answers under the bound what it is sent: use more clients, or send more together"
+	}
+	return f
+}
+
+// worst returns the highest p99 in µs of responses: of reads and of writes, in the window and in each part of it.
+func (r Result) worst() (us float64) {
+	for _, m := range r.Of {
+		for _, part := range append(m.parts(), m.Response) {
+			if part != nil {
+				us = max(us, micros(part.ValueAtQuantile(99)))
+			}
+		}
+	}
+	return us
+}
+
+// service returns the higher p99 in µs of what reads and what writes took from when they were sent.
+func (r Result) service() (us float64) {
+	for _, m := range r.Of {
+		if m.Service != nil {
+			us = max(us, micros(m.Service.ValueAtQuantile(99)))
+		}
+	}
+	return us
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/base/fault"
 	"thalweg/internal/test/effort"
 )
 
@@ -104,9 +105,76 @@ func TestNoRateIsSustained(t *testing.T) {
 	plan := Plan{Keys: 10, Of: Uniform, Reads: 1, Clients: 100, Depth: 1, Rate: 8000, For: time.Second}
 	_, err := Sustained(t.Context(), can(10_000, 5*time.Millisecond), plan, time.Millisecond, nil)
 	require.ErrorContains(t, err, "no rate keeps p99 under 1ms")
-	plan.Of = Sequential
+	plan.Ops = 10
 	_, err = Peak(t.Context(), can(100, time.Millisecond), plan, nil)
-	require.ErrorContains(t, err, "keys that are not used up")
+	require.ErrorContains(t, err, "loads for a time")
+}
+
+// window is one of 30 s with so many fast responses a second, and others that are slow.
+func window(fast int64, slow time.Duration, slowIn func(second int) int64) (m Measured) {
+	m.Response = newHistogram()
+	for second := range 30 {
+		b := newSmallHistogram()
+		for d, n := range map[time.Duration]int64{time.Millisecond: fast, slow: slowIn(second)} {
+			record(b, d, n)
+			record(m.Response, d, n)
+		}
+		m.Ops += b.TotalCount()
+		m.Blocks = append(m.Blocks, b)
+	}
+	m.Service = newHistogram()
+	record(m.Service, time.Millisecond, m.Ops)
+	return m
+}
+
+func none(int) int64 { return 0 }
+
+// TestABoundIsKeptAllTheTime: p99 of all responses together is 1 ms in each case.
+func TestABoundIsKeptAllTheTime(t *testing.T) {
+	t.Parallel()
+	standstill := func(at int) func(int) int64 {
+		return func(second int) int64 {
+			if second == at {
+				return 250 // a quarter of a second
+			}
+			return 0
+		}
+	}
+	for name, c := range map[string]struct {
+		of              [2]Measured
+		busy            float64
+		kept, byClients bool
+	}{
+		"fast":           {of: [2]Measured{window(1000, 1, none)}, kept: true},
+		"a standstill":   {of: [2]Measured{window(1000, 50*time.Millisecond, standstill(12))}},
+		"one at the end": {of: [2]Measured{window(1000, 50*time.Millisecond, standstill(29))}},
+		"few that tell nothing": {of: [2]Measured{window(10, 50*time.Millisecond, func(s int) int64 {
+			return int64(s / 28)
+		})}, kept: true},
+		"writes": {of: [2]Measured{window(10_000, 1, none),
+			window(50, 50*time.Millisecond, func(int) int64 { return 5 })}},
+		"too few clients": {of: [2]Measured{window(1000, 50*time.Millisecond, func(int) int64 { return 20 })}, busy: 0.99,
+			byClients: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := Result{Took: 30 * time.Second, Of: c.of, Busy: c.busy}
+			run := func(_ context.Context, p Plan) (Result, error) {
+				if r.Plan = p; p.Rate > r.Rate() {
+					return Result{Took: 30 * time.Second, Of: c.of, Unsent: 1}, nil
+				}
+				return r, nil
+			}
+			plan := Plan{Keys: 1, Of: Sequential, Clients: 1, Depth: 1, Rate: 0.9 * r.Rate(), For: 30 * time.Second}
+			found, err := Sustained(t.Context(), run, plan, 10*time.Millisecond, nil)
+			require.Equal(t, c.kept, found.Steps[0].Kept, "%+v", found.Steps[0])
+			require.Equal(t, c.byClients, found.Steps[0].ByClients)
+			if c.byClients {
+				require.NotEmpty(t, fault.Of(err).Hint)
+				require.True(t, found.ByClients)
+			}
+		})
+	}
 }
 
 // TestDipsSayWhatElseMoved: compactions in the dip's seconds, not the counter that always grows, nor what moved far away.

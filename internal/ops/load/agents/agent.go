@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/load"
 )
 
@@ -62,7 +63,7 @@ func Serve(ctx context.Context, ln net.Listener, token string, does Does, log *s
 	go func() { ended <- server.Serve(ln) }()
 	select {
 	case err = <-ended:
-		err = fmt.Errorf("serve at %s: %w", ln.Addr(), err)
+		err = &fault.Error{Kind: fault.Environment, Message: "serve at " + ln.Addr().String(), Err: err}
 	case <-ctx.Done():
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 		defer cancel()
@@ -86,7 +87,7 @@ func newAgent(ctx context.Context, token string, does Does, log *slog.Logger) (*
 
 func checkToken(token string) error {
 	if len(token) < tokenLeast {
-		return fmt.Errorf("the token of agents has %d characters; %d is the least", len(token), tokenLeast)
+		return fault.New(fault.Script, "the token of agents has %d characters; %d is the least", len(token), tokenLeast)
 	}
 	return nil
 }
@@ -119,7 +120,8 @@ func (a *agent) handler() http.Handler {
 		given := sha256.Sum256([]byte(strings.TrimPrefix(r.Header.Get("Authorization"), bearer)))
 		if subtle.ConstantTimeCompare(given[:], a.token[:]) != 1 {
 			a.log.Warn("an agent was asked with a wrong token", "from", r.RemoteAddr)
-			http.Error(w, "the token is wrong", http.StatusUnauthorized)
+			a.write(w, http.StatusUnauthorized, failureOf(&fault.Error{Kind: fault.Script, Message: "the token is wrong",
+				Hint: "give the coordinator the token that the agent was started with"}))
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -140,16 +142,18 @@ func (a *agent) prepare(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-a.work.ended:
 		default:
-			a.answer(w, nil, errors.New("it has another load at work"))
+			a.answer(w, nil, &fault.Error{Kind: fault.Environment, Message: "it has another load at work",
+				Hint: "wait until that has ended"})
 			return
 		}
 	}
 	if ask.Version != a.does.Version {
-		a.answer(w, nil, fmt.Errorf("it is of version %s, and the coordinator of %s", a.does.Version, ask.Version))
+		a.answer(w, nil, &fault.Error{Kind: fault.Script, Hint: "start the same program on all machines",
+			Message: fmt.Sprintf("it is of version %s, and the coordinator of %s", a.does.Version, ask.Version)})
 		return
 	}
 	if n := ask.Share.Plan.Clients; ask.Load == "" || n < 1 || n > load.ClientsMax {
-		a.answer(w, nil, fmt.Errorf("the load has no name, or not 1 to %d clients", load.ClientsMax))
+		a.answer(w, nil, fault.New(fault.Script, "the load has no name, or not 1 to %d clients", load.ClientsMax))
 		return
 	}
 	a.log.Info("a load begins", "load", ask.Load, "from", r.RemoteAddr, "clients", ask.Share.Plan.Clients)
@@ -166,7 +170,8 @@ func (a *agent) of(w http.ResponseWriter, r *http.Request, ask any, name *string
 	k := a.work
 	a.mu.Unlock()
 	if k == nil || k.name != *name {
-		a.answer(w, nil, errors.New("it knows nothing of this load: it has begun anew, or another coordinator has asked"))
+		a.answer(w, nil, fault.New(fault.Environment,
+			"it knows nothing of this load: it has begun anew, or another coordinator has asked"))
 		return
 	}
 	k.lease.Reset(a.lease)
@@ -203,7 +208,7 @@ func (a *agent) end(k *work) error {
 	select {
 	case <-k.ended:
 	case <-timer.C:
-		return fmt.Errorf("the load did not end in %v", closeTime)
+		return fault.New(fault.Environment, "the load did not end in %v", closeTime)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -227,22 +232,27 @@ func (a *agent) close() error {
 func (a *agent) read(w http.ResponseWriter, r *http.Request, to any) bool {
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, askBytesMax)).Decode(to)
 	if err != nil {
-		http.Error(w, "the question cannot be read: "+err.Error(), http.StatusBadRequest)
+		a.write(w, http.StatusBadRequest, failureOf(fmt.Errorf("the question cannot be read: %w", err)))
 	}
 	return err == nil
 }
 
 func (a *agent) answer(w http.ResponseWriter, what any, err error) {
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusConflict)
+		a.write(w, http.StatusConflict, failureOf(err))
 		return
 	}
+	a.write(w, http.StatusOK, what)
+}
+
+func (a *agent) write(w http.ResponseWriter, status int, what any) {
 	text, err := json.Marshal(what)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
 	if _, err := w.Write(text); err != nil {
 		a.log.Debug("an answer was not taken", "error", err)
 	}

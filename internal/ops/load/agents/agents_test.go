@@ -21,6 +21,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/load"
 	"thalweg/internal/test/effort"
 	"thalweg/internal/test/securetest"
@@ -360,6 +361,75 @@ func TestWhatFailsAtAnAgentIsSaid(t *testing.T) {
 	require.ErrorContains(t, err, `agent `+address+`: open the target: the target is {"is":"unknown"}`)
 }
 
+// refusing is a store that lets nobody in.
+type refusing struct{ *store }
+
+func (r refusing) Client(context.Context, int) (load.Client, error) {
+	return nil, errors.New("too many clients")
+}
+
+func TestFailuresSayWhoMustAct(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	nobody := ln.Addr().String()
+	require.NoError(t, ln.Close())
+	other := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(other.Close)
+	talks := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(talks.Close)
+	agent := func(version string, target load.Target, err error) string {
+		address, _ := started(t, Does{Version: version, Run: sampled,
+			Open: func(context.Context, json.RawMessage) (load.Target, error) { return target, err }}, nil)
+		return address
+	}
+	refused := &fault.Error{Kind: fault.Script, Message: "login refused", Hint: "name a user"}
+	for name, c := range map[string]struct {
+		address, token string
+		kind           fault.Kind
+		says, hint     string
+	}{
+		"nobody listens":     {address: nobody, kind: fault.Environment, says: "refused", hint: "agent listens"},
+		"another program":    {address: other.Listener.Addr().String(), kind: fault.Environment, says: "404", hint: "agent listens"},
+		"one that says less": {address: talks.Listener.Addr().String(), kind: fault.Environment, says: "JSON", hint: "agent listens"},
+		"a wrong token": {address: agent("1", newStore(), nil), token: "another token of letters", kind: fault.Script,
+			says: "token is wrong", hint: "give the coordinator the token"},
+		"another version": {address: agent("2", newStore(), nil), kind: fault.Script, says: "version 2", hint: "the same program"},
+		"what it says":    {address: agent("1", nil, refused), kind: fault.Script, says: "login refused", hint: "name a user"},
+		"a store that is full": {address: agent("1", refusing{newStore()}, nil), kind: fault.Environment,
+			says: "open client 1: too many clients", hint: "lets so many connect"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fleetOf(t, Config{Agents: []string{c.address}, Token: c.token, Version: "1"})
+			_, err := f.Run(t.Context(), load.Plan{Clients: 1, Keys: 1, Ops: 1})
+			require.ErrorContains(t, err, "agent "+c.address+": ")
+			require.ErrorContains(t, err, c.says)
+			require.Equal(t, c.kind, fault.Of(err).Kind, err)
+			require.Contains(t, fault.Of(err).Hint, c.hint)
+		})
+	}
+}
+
+// TestALoadGoesOnWhileItIsAnswered: longer than it may stand still.
+func TestALoadGoesOnWhileItIsAnswered(t *testing.T) {
+	t.Parallel()
+	const stall, moves = 500 * time.Millisecond, 12
+	began, asked := time.Now(), int64(0)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++ // one question at a time
+		select {
+		case <-r.Context().Done():
+		case <-time.After(stall / 10):
+		}
+		_ = json.NewEncoder(w).Encode(statusAnswer{State: begun, Answered: min(asked, moves)})
+	}))
+	defer server.Close()
+	f := fleetOf(t, Config{Agents: []string{server.Listener.Addr().String()}})
+	_, err := f.agents[0].follow(t.Context(), "x", begun, stall)
+	require.ErrorContains(t, err, "no operation was answered in 500ms")
+	require.Greater(t, asked, int64(moves))
+	require.Greater(t, time.Since(began), moves*stall/10+stall)
+}
+
 func TestStrangersAreToldNothing(t *testing.T) {
 	opened := func(context.Context, json.RawMessage) (load.Target, error) {
 		t.Error("a stranger has opened a target")
@@ -368,7 +438,7 @@ func TestStrangersAreToldNothing(t *testing.T) {
 	address, _ := started(t, Does{Open: opened, Run: sampled}, nil)
 	f := fleetOf(t, Config{Agents: []string{address}, Token: "another token of letters"})
 	_, err := f.Run(t.Context(), load.Plan{Clients: 1, Keys: 1, Ops: 1})
-	require.ErrorContains(t, err, "agent "+address+": it answers 401")
+	require.ErrorContains(t, err, "agent "+address+": the token is wrong")
 	for _, path := range []string{pathClock, pathPrepare, pathStart, pathStatus, pathResult, pathEnd} {
 		answer, err := http.Post("http://"+address+path, "application/json", strings.NewReader("{}"))
 		require.NoError(t, err)
@@ -401,6 +471,17 @@ func TestALoadThatNobodyAsksForEnds(t *testing.T) {
 	require.ErrorIs(t, <-ended, errForgotten)
 	<-w.ended
 	require.Equal(t, failed, w.status().State)
+}
+
+func TestAnAgentSaysHowManyAreAnswered(t *testing.T) {
+	w := begin(t.Context(), Does{Open: opens(newStore()), Run: load.Run}, prepareAsk{Load: "x",
+		Target: json.RawMessage(`{"is":"a store"}`), Share: share{Plan: load.Plan{Of: load.Sequential, Keys: 103, Clients: 3,
+			Depth: 4}}}, effort.Patience)
+	<-w.opened
+	require.Zero(t, w.status().Answered)
+	require.NoError(t, w.startAt(time.Now().Add(100*time.Millisecond)))
+	<-w.ended
+	require.Equal(t, int64(103), w.status().Answered)
 }
 
 // One that is ready is asked on while another one is not: it would think itself forgotten.

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/load"
 )
 
@@ -41,7 +42,7 @@ const (
 	askTime     = 10 * time.Second // for an answer
 	prepareTime = 5 * time.Minute  // for an agent to be ready
 	resultTime  = 2 * time.Minute
-	lateMost    = 2 * time.Minute // of a load by time, behind its time
+	stallTime   = 2 * time.Minute // without an answered operation, until a load is given up
 	startLead   = time.Second
 	agentsMost  = 256
 )
@@ -71,7 +72,7 @@ func New(c Config) (*Fleet, error) {
 		return nil, err
 	}
 	if len(c.Agents) == 0 || len(c.Agents) > agentsMost {
-		return nil, fmt.Errorf("there are %d agents; there must be 1 to %d", len(c.Agents), agentsMost)
+		return nil, fault.New(fault.Script, "there are %d agents; there must be 1 to %d", len(c.Agents), agentsMost)
 	}
 	f := &Fleet{target: c.Target, version: c.Version, lead: startLead}
 	transport := &http.Transport{TLSClientConfig: c.TLS, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute,
@@ -84,13 +85,13 @@ func New(c Config) (*Fleet, error) {
 	}
 	for i, address := range c.Agents {
 		if _, _, err := net.SplitHostPort(address); err != nil {
-			return nil, fmt.Errorf("agent %q is no HOST:PORT: %w", address, err)
+			return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("agent %q is no HOST:PORT", address), Err: err}
 		}
 		if slices.Contains(c.Agents[:i], address) {
-			return nil, fmt.Errorf("agent %s is named twice", address)
+			return nil, fault.New(fault.Script, "agent %s is named twice", address)
 		}
 		f.agents = append(f.agents, &remote{name: address, base: scheme + address, token: c.Token, client: client,
-			within: askTime, closing: closeTime + askTime})
+			within: askTime, closing: closeTime + askTime, stall: stallTime})
 	}
 	return f, nil
 }
@@ -148,7 +149,7 @@ func (l fleetLoad) prepare(ctx context.Context, what prepareAsk, shares []share)
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
 		defer context.AfterFunc(all, stop)()
-		status, err := a.follow(ctx, l.name, ready)
+		status, err := a.follow(ctx, l.name, ready, 0)
 		if all.Err() != nil {
 			return nil
 		}

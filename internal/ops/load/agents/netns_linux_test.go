@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"slices"
 	"testing"
 	"time"
 
@@ -121,29 +120,34 @@ func TestChaosAgentsInNamespacesDoOneLoad(t *testing.T) {
 		require.Equal(t, "it listens\n", line)
 		c.Agents = append(c.Agents, at)
 	}
-	p := load.Plan{Keys: 3000, Of: load.Uniform, Clients: 12, Ops: 200_000, Seed: 2}
 	f := fleetOf(t, c)
-	var spreads []time.Duration
+	run := func(p load.Plan) (out Outcome) {
+		most := effort.Of(together, together, 5*time.Millisecond)
+		const tries = 3 // what other processes take of the machine only makes it worse
+		for range tries {
+			var err error
+			out, err = f.Run(t.Context(), p)
+			require.NoError(t, err)
+			t.Log("between the first and the last start:", out.Spread)
+			if out.Spread <= most {
+				break
+			}
+		}
+		require.LessOrEqual(t, out.Spread, most)
+		return out
+	}
+	p := load.Plan{Keys: 3000, Of: load.Uniform, Clients: 12, Ops: 200_000, Seed: 2}
 	for range effort.Of(1, 1, 7) {
-		out, err := f.Run(t.Context(), p)
-		require.NoError(t, err)
+		out := run(p)
 		requireTogether(t, p, len(addresses), out)
 		for i, g := range out.Generators {
 			require.Equal(t, c.Agents[i], g.Agent)
 			require.InDelta(t, skews[i], g.Offset, float64(g.Unsure+time.Millisecond))
 		}
-		spreads = append(spreads, out.Spread)
 	}
 	p = load.Plan{Keys: 3001, Of: load.Sequential, Reads: 1, Clients: 12, Depth: 16, Rate: 6000, Seed: 2}
-	out, err := f.Run(t.Context(), p)
-	require.NoError(t, err)
+	out := run(p)
 	require.Equal(t, []any{p, int64(3001), int64(3001)},
 		[]any{out.Plan, out.Of[load.Read].Ops, out.Of[load.Read].Response.TotalCount()})
-	require.Less(t, out.Spread, together)
 	require.NotEmpty(t, out.Before)
-	slices.Sort(spreads)
-	t.Log("between the first and the last start:", spreads)
-	if effort.All() { // half of the times: an agent that gets no core is late
-		require.LessOrEqual(t, spreads[len(spreads)/2], 5*time.Millisecond)
-	}
 }

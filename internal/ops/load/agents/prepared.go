@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"thalweg/internal/ops/load"
@@ -25,9 +26,9 @@ type observed struct {
 func prepare(ctx context.Context, target load.Target, s share) (*prepared, error) {
 	p := &prepared{target: target}
 	for i := range s.Plan.Clients {
-		c, err := target.Client(ctx, s.FirstClient+i)
+		c, err := load.Open(ctx, target, s.FirstClient+i)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("open client %d: %w", s.FirstClient+i, err), p.Close())
+			return nil, errors.Join(err, p.Close())
 		}
 		p.clients = append(p.clients, &lent{client: c, by: s.FirstKey})
 	}
@@ -55,8 +56,15 @@ func (p *prepared) Close() (err error) {
 	for _, c := range p.clients {
 		err = errors.Join(err, c.client.Close())
 	}
-	p.clients = nil
 	return errors.Join(err, p.target.Close())
+}
+
+// answered is how many operations were answered so far.
+func (p *prepared) answered() (n int64) {
+	for _, c := range p.clients {
+		n += c.answered.Load()
+	}
+	return n
 }
 
 // first is when the first operation of a load that has ended was sent; zero: none was.
@@ -71,10 +79,11 @@ func (p *prepared) first() (at time.Time) {
 
 // lent is a client that a load gets, open. It is closed with all others.
 type lent struct {
-	client load.Client
-	by     uint64    // its keys begin there
-	first  time.Time // when it was used first
-	ops    []load.Op
+	client   load.Client
+	by       uint64    // its keys begin there
+	first    time.Time // when it was used first
+	ops      []load.Op
+	answered atomic.Int64
 }
 
 // Do carries out operations.
@@ -90,6 +99,7 @@ func (l *lent) Do(ctx context.Context, ops []load.Op, errs []error) {
 		ops = l.ops
 	}
 	l.client.Do(ctx, ops, errs)
+	l.answered.Add(int64(len(ops)))
 }
 
 // Close leaves the client open.

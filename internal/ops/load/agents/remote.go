@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/load"
 )
 
@@ -22,6 +23,7 @@ type remote struct {
 	client  *http.Client
 	within  time.Duration // for an answer to a short question
 	closing time.Duration // for it to end a load
+	stall   time.Duration // without an answered operation, until a load is given up
 	asked   bool          // it may have a load of ours
 
 	offset time.Duration // its clock less ours
@@ -44,35 +46,52 @@ func (a *remote) ask(ctx context.Context, within time.Duration, path string, que
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := a.client.Do(r)
 	if err != nil {
-		return fmt.Errorf("ask for %s: %w", path, causeOf(ctx, err))
+		return unreachable(ctx, "ask for "+path, err)
 	}
 	defer answer.Body.Close()
 	text, err = io.ReadAll(io.LimitReader(answer.Body, resultBytesMax+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("read its answer to %s: %w", path, causeOf(ctx, err))
+		return unreachable(ctx, "read its answer to "+path, err)
 	case len(text) > resultBytesMax:
-		return fmt.Errorf("its answer to %s is longer than %d bytes", path, resultBytesMax)
+		return fault.New(fault.Environment, "its answer to %s is longer than %d bytes", path, resultBytesMax)
 	case answer.StatusCode != http.StatusOK:
-		return fmt.Errorf("it answers %d to %s: %s", answer.StatusCode, path,
-			strings.TrimSpace(string(text[:min(len(text), sayBytesMax)])))
+		return refused(path, answer.StatusCode, text)
 	case to == nil:
 		return nil
 	}
 	if err := json.Unmarshal(text, to); err != nil {
-		return fmt.Errorf("read its answer to %s: %w", path, err)
+		return unreachable(ctx, "read its answer to "+path, err)
 	}
 	return nil
+}
+
+// refused is what an agent, or who else listens there, answers instead.
+func refused(path string, status int, text []byte) error {
+	var its failure
+	if json.Unmarshal(text, &its) == nil && its.Kind != "" {
+		return its.fault()
+	}
+	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("it answers %d to %s: %s", status, path,
+		strings.TrimSpace(string(text[:min(len(text), sayBytesMax)]))), Hint: reachHint}
 }
 
 // sayBytesMax is how much of a refusal is shown.
 const sayBytesMax = 4 << 10
 
-func causeOf(ctx context.Context, err error) error {
+const reachHint = "see whether an agent listens there, whether it speaks TLS or not as it is asked, and whether this " +
+	"machine reaches it"
+
+// unreachable is what failed between here and an agent, or the reason for which it is asked no more.
+func unreachable(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		err = context.Cause(ctx)
 	}
-	return err
+	var known *fault.Error
+	if errors.Is(err, context.Canceled) || errors.As(err, &known) {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return &fault.Error{Kind: fault.Environment, Message: what, Err: err, Hint: reachHint}
 }
 
 // prepare has it open the target, and waits until it has.
@@ -81,26 +100,32 @@ func (a *remote) prepare(ctx context.Context, what prepareAsk) error {
 	if err := a.ask(ctx, a.within, pathPrepare, what, nil); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, prepareTime, fmt.Errorf("it was not ready in %v", prepareTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, prepareTime,
+		fault.New(fault.Environment, "it was not ready in %v", prepareTime))
 	defer cancel()
-	status, err := a.follow(ctx, what.Load, preparing)
+	status, err := a.follow(ctx, what.Load, preparing, 0)
 	if err == nil && status.State != ready {
 		err = fmt.Errorf("it is %s, and should be ready", status.State)
 	}
 	return err
 }
 
-// follow waits while the load is in a state.
-func (a *remote) follow(ctx context.Context, name string, while state) (statusAnswer, error) {
+// follow waits while the load is in a state, and not longer than stall without an answered operation; 0: it does.
+func (a *remote) follow(ctx context.Context, name string, while state, stall time.Duration) (statusAnswer, error) {
+	answered, since := int64(-1), time.Now()
 	for {
 		var s statusAnswer
 		switch err := a.ask(ctx, a.within, pathStatus, prepareAsk{Load: name}, &s); {
 		case err != nil:
 			return s, err
 		case s.State == failed:
-			return s, errors.New(s.Error)
+			return s, s.Failure.fault()
 		case s.State != while:
 			return s, nil
+		case s.Answered != answered:
+			answered, since = s.Answered, time.Now()
+		case stall > 0 && time.Since(since) > stall:
+			return s, fault.New(fault.Environment, "no operation was answered in %v", stall)
 		}
 	}
 }
@@ -132,13 +157,11 @@ func (a *remote) run(ctx context.Context, name string, at time.Time, p load.Plan
 	if err := a.ask(ctx, a.within, pathStart, start, nil); err != nil {
 		return 0, out, err
 	}
-	follow, cancel := ctx, context.CancelFunc(func() {})
-	if p.Ops == 0 {
-		most := time.Until(at) + p.WarmUp + p.For + lateMost
-		follow, cancel = context.WithTimeoutCause(ctx, most, fmt.Errorf("the load goes on %v behind its time", lateMost))
+	stall := a.stall
+	if p.Rate > 0 { // as long as between two operations it is idle
+		stall += time.Duration(min(1/p.Rate, load.ForMax.Seconds()) * float64(time.Second))
 	}
-	defer cancel()
-	status, err := a.follow(follow, name, begun)
+	status, err := a.follow(ctx, name, begun, stall)
 	if err != nil {
 		return 0, out, err
 	}

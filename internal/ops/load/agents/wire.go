@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/load"
 )
 
@@ -45,10 +46,25 @@ type startAsk struct {
 
 // statusAnswer says how far it is.
 type statusAnswer struct {
-	State state         `json:"state"`
-	Error string        `json:"error,omitempty"`
-	Late  time.Duration `json:"late_ns"` // from the asked instant to its first operation
+	State    state         `json:"state"`
+	Failure  failure       `json:"failure,omitzero"`
+	Answered int64         `json:"answered"` // operations so far, with the warm-up
+	Late     time.Duration `json:"late_ns"`  // from the asked instant to its first operation
 }
+
+// failure is what failed at an agent, with who has to act.
+type failure struct {
+	Kind    fault.Kind `json:"kind"`
+	Message string     `json:"message"` // with its causes
+	Hint    string     `json:"hint,omitempty"`
+}
+
+func failureOf(err error) failure {
+	f := fault.Of(err)
+	return failure{Kind: f.Kind, Message: err.Error(), Hint: f.Hint}
+}
+
+func (f failure) fault() error { return &fault.Error{Kind: f.Kind, Message: f.Message, Hint: f.Hint} }
 
 // resultAnswer is what an agent has measured. Histograms are in HdrHistogram's own encoding: V2, compressed, in base 64.
 type resultAnswer struct {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/load"
 )
 
@@ -23,8 +24,8 @@ func (d Does) now() time.Time { return time.Now().Add(d.Ahead) }
 
 // What ends a load from outside.
 var (
-	errForgotten   = errors.New("the coordinator has not asked for it for a while")
-	errInterrupted = errors.New("the agent was told to end")
+	errForgotten   = fault.New(fault.Environment, "the coordinator has not asked for it for a while")
+	errInterrupted = fault.New(fault.Environment, "the agent was told to end")
 )
 
 // work is a load at an agent.
@@ -39,6 +40,7 @@ type work struct {
 
 	mu     sync.Mutex
 	state  state
+	target *prepared // nil: it is not ready yet
 	err    error
 	late   time.Duration
 	result resultAnswer
@@ -57,6 +59,9 @@ func begin(ctx context.Context, does Does, ask prepareAsk, lease time.Duration) 
 		defer context.AfterFunc(agent, func() { cancel(errInterrupted) })()
 		defer w.lease.Stop()
 		result, err := w.do(ctx, ask)
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.state == preparing {
@@ -83,18 +88,14 @@ func (w *work) do(ctx context.Context, ask prepareAsk) (out resultAnswer, err er
 			err = errors.Join(err, fmt.Errorf("close the target: %w", e))
 		}
 	}()
-	w.isReady()
+	w.isReady(target)
 	select {
 	case <-ctx.Done():
 		return out, context.Cause(ctx)
 	case at := <-w.start:
 		plan := ask.Share.Plan
 		plan.Start = at.Add(-w.does.Ahead)
-		out, err := w.measure(ctx, target, plan)
-		if err != nil && ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return out, err
+		return w.measure(ctx, target, plan)
 	}
 }
 
@@ -115,10 +116,10 @@ func (w *work) began(first, start time.Time) {
 	w.late = first.Sub(start)
 }
 
-func (w *work) isReady() {
+func (w *work) isReady(target *prepared) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.state = ready
+	w.state, w.target = ready, target
 	close(w.opened)
 }
 
@@ -127,10 +128,12 @@ func (w *work) startAt(at time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch left := at.Sub(w.does.now()); {
+	case w.err != nil:
+		return w.err
 	case w.state != ready:
 		return fmt.Errorf("the load is %s, and cannot be started", w.state)
 	case left < 0:
-		return fmt.Errorf("it was asked to begin %v after it should have", -left)
+		return fault.New(fault.Environment, "it was asked to begin %v after it should have", -left)
 	case left > startMost:
 		return fmt.Errorf("it was asked to begin in %v; the most is %v", left, startMost)
 	}
@@ -143,8 +146,11 @@ func (w *work) status() statusAnswer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	out := statusAnswer{State: w.state, Late: w.late}
+	if w.target != nil {
+		out.Answered = w.target.answered()
+	}
 	if w.err != nil {
-		out.Error = w.err.Error()
+		out.Failure = failureOf(w.err)
 	}
 	return out
 }
