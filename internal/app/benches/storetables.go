@@ -289,8 +289,8 @@ func (r Report) Notes() (out []string) {
 func (l Load) notes() (out []string) {
 	add := func(text string, args ...any) { out = append(out, l.Name+": "+fmt.Sprintf(text, args...)) }
 	if l.Unsent > 0 {
-		add("%s operations were meant to begin and were never sent, so the times are too short: the store cannot carry out "+
-			"that rate.", format.Count(l.Unsent))
+		add("%s operations were meant to begin and were never sent, so the times are too short: the store, or so few "+
+			"clients, cannot carry out that rate.", format.Count(l.Unsent))
 	}
 	for _, text := range slices.Sorted(maps.Keys(l.Errors)) {
 		add("%s failed: %s.", format.Counted(l.Errors[text], "operation", "operations"), text)
