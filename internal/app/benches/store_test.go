@@ -19,6 +19,7 @@ import (
 	"thalweg/internal/ops/price"
 	"thalweg/internal/store/cassandra"
 	"thalweg/internal/test/cassandratest"
+	"thalweg/internal/test/effort"
 	"thalweg/internal/test/redistest"
 )
 
@@ -164,6 +165,7 @@ func TestReportsOfStoresAreCompared(t *testing.T) {
 }
 
 func TestRowsInCassandraAreReported(t *testing.T) {
+	effort.Unraced(t)
 	node := cassandratest.Node(t)
 	plan := Plan{Keys: 100, Of: Uniform, Reads: 0.5, Clients: 4, Depth: 1, For: 1500 * time.Millisecond}
 	o := StoreOptions{Target: TargetOptions{At: "cql://" + node, Name: "bench_reported",

@@ -21,6 +21,7 @@ import (
 	"thalweg/internal/ops/load"
 	"thalweg/internal/store/cassandra"
 	"thalweg/internal/test/cassandratest"
+	"thalweg/internal/test/effort"
 	"thalweg/internal/test/loadtest"
 	"thalweg/internal/test/redistest"
 	"thalweg/internal/test/remotetest"
@@ -38,6 +39,7 @@ func openTest(t *testing.T, o TargetOptions) load.Target {
 func inside[T load.Target](of load.Target) T { return of.(*target).Target.(T) }
 
 func TestCQLIsATarget(t *testing.T) {
+	effort.Unraced(t)
 	node := cassandratest.Node(t)
 	loadtest.Run(t, loadtest.Facts{Nodes: 1, Wired: true,
 		Open: func(t *testing.T) load.Target {
@@ -58,6 +60,7 @@ func TestCQLIsATarget(t *testing.T) {
 }
 
 func TestCQLOfAClusterHasAKeyspaceOfItsOwn(t *testing.T) {
+	effort.Unraced(t)
 	node := cassandratest.Node(t)
 	config := &clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{
 		Hosts: []string{node}, Keyspace: "never_made", Replication: map[string]int{"": 1}}}}

@@ -160,6 +160,7 @@ func TestTablesAreWrittenOnce(t *testing.T) {
 // TestTablesAtEachMessage kills the process before each message to the server, and behind it:
 // then nobody knows what became of it. Or it loses the connection there, and goes on.
 func TestTablesAtEachMessage(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	for kind, url := range databases(t) {
 		if kind == "SQLite" {

@@ -14,12 +14,14 @@ import (
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 )
 
 // TestFailedRowsNameTheirRecords cuts nodes behind a file into many batches: a row that
 // fails has the line of the one record that is bad, whatever is between, and its number
 // in the table where rows have one.
 func TestFailedRowsNameTheirRecords(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	const rows, bad = 3000, 2101 // of each file; the first file has no bad one
 	const left = rows + bad - 1000

@@ -100,6 +100,7 @@ func allNodes() []string {
 // and parameters, and computes the rest: the files are those of a run that
 // takes over nothing.
 func TestOnlyWhatHasChangedIsComputed(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	out := func(r *reuser) string { return filepath.Join(r.dir, "out", "all.csv") }
 	for name, tc := range map[string]struct {

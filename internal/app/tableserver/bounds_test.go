@@ -102,6 +102,7 @@ func TestSlowClients(t *testing.T) {
 
 // Strangers who never say who they are go after a while.
 func TestStrangers(t *testing.T) {
+	t.Parallel()
 	s := serve(t, tableserver.Options{Check: func(_, password []byte) bool { return string(password) == "right" }},
 		index(t, 1))
 	each(t, func(t *testing.T, secure bool) {

@@ -171,6 +171,7 @@ func TestTooManyClients(t *testing.T) {
 
 // Whoever fetches no answers is disconnected, and nobody else waits.
 func TestNoAnswersFetched(t *testing.T) {
+	t.Parallel()
 	s := serve(t, tableserver.Options{}, index(t, 1))
 	each(t, func(t *testing.T, secure bool) {
 		lost := s.Figures().Disconnected
