@@ -13,6 +13,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+
+	"golang.org/x/sys/unix"
 )
 
 // options say what is measured.
@@ -105,13 +107,13 @@ func run(ctx context.Context, o options) (err error) {
 	if err := os.Link(versions[0], served); err != nil {
 		return err
 	}
-	ours, err := startOurs(ctx, o, served)
+	unix.Sync() // or the tables go to the disk beside what is measured
+	ours, ready, err := startThrice(ctx, o, served)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, ours.end()) }()
-	<-ours.serving // it has been said before it listens
-	f.atMost("ready after its start, file in the page cache", ours.ready.Seconds(), 3, "s")
+	f.atMost("ready after its start, file in the page cache", ready, 3, "s")
 	if err := throughput(ctx, o, ours, f); err != nil {
 		return err
 	}
