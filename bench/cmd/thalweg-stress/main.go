@@ -81,13 +81,17 @@ type session struct {
 	windows []window
 }
 
-func run(ctx context.Context, o options) error {
+func run(ctx context.Context, o options) (err error) {
 	cql, err := cassandra.OpenWithin(ctx, cassandra.Config{Hosts: []string{o.node}, Timeout: time.Minute})
 	if err != nil {
 		return err
 	}
 	defer cql.Close()
 	s := &session{o: o, cql: cql, rows: map[string]string{}}
+	defer func() { err = errors.Join(err, s.drop(context.WithoutCancel(ctx))) }()
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
 	if err := s.phase(ctx, map[string]int{}); err != nil {
 		return err
 	}
@@ -124,22 +128,37 @@ func (s *session) phase(ctx context.Context, fixed map[string]int) error {
 	return nil
 }
 
-// turn measures a client over a table of its own, which is removed.
-func (s *session) turn(ctx context.Context, c client, fixed map[string]int) (err error) {
-	drop := func(ctx context.Context) error {
-		return s.cql.Make(ctx, []string{"DROP KEYSPACE IF EXISTS " + c.keyspace()})
-	}
-	if err := drop(ctx); err != nil { // of a session that was killed
+// prepare fills a table for each client. Windows are short beside what a filling leaves to be compacted, so that they
+// are measured over tables that were filled once.
+func (s *session) prepare(ctx context.Context) error {
+	if err := s.drop(ctx); err != nil { // of a session that was killed
 		return err
 	}
-	defer func() { err = errors.Join(err, drop(context.WithoutCancel(ctx))) }()
-	if err := c.fill(ctx, s.o); err != nil {
-		return err
+	for _, c := range []client{ours{}, theirs{}} {
+		if err := c.fill(ctx, s.o); err != nil {
+			return fmt.Errorf("%s: %w", c.name(), err)
+		}
+		if err := s.compare(ctx, c); err != nil {
+			return fmt.Errorf("%s: %w", c.name(), err)
+		}
 	}
-	if err := s.compare(ctx, c); err != nil {
-		return err
+	return nil
+}
+
+func (s *session) drop(ctx context.Context) error {
+	var statements []string
+	for _, c := range []client{ours{}, theirs{}} {
+		statements = append(statements, "DROP KEYSPACE IF EXISTS "+c.keyspace())
 	}
+	return s.cql.Make(ctx, statements)
+}
+
+// turn measures a client.
+func (s *session) turn(ctx context.Context, c client, fixed map[string]int) error {
 	for _, kind := range kinds {
+		if err := s.settle(ctx); err != nil {
+			return err
+		}
 		w, err := c.window(ctx, s.o, kind, fixed[kind])
 		if err != nil {
 			return err
@@ -147,6 +166,30 @@ func (s *session) turn(ctx context.Context, c client, fixed map[string]int) (err
 		fmt.Fprintf(os.Stderr, "%s %s at %d/s: %.0f/s, %.1f µs of processor, p50 %.0f µs, p99 %.0f µs\n", w.Client, kind,
 			w.Fixed, w.Rate, w.CPU, w.P50, w.P99)
 		s.windows = append(s.windows, w)
+	}
+	return nil
+}
+
+// settleMost is the longest wait for compactions.
+const settleMost = 5 * time.Minute
+
+// settle waits until the node compacts nothing of what was written before.
+func (s *session) settle(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, settleMost)
+	defer stop()
+	for quiet := 0; quiet < 3; {
+		tasks, err := s.cql.Query("SELECT * FROM system_views.sstable_tasks").IterContext(ctx).SliceMap()
+		if err != nil {
+			return fmt.Errorf("wait for compactions: %w", err)
+		}
+		if quiet++; len(tasks) > 0 {
+			quiet = 0
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the node still compacts after %s: %w", settleMost, ctx.Err())
+		case <-time.After(time.Second):
+		}
 	}
 	return nil
 }
