@@ -33,7 +33,8 @@ type projection struct {
 }
 
 func (p projection) String() string {
-	return fmt.Sprintf("projection, not measured: %d cores of this server would do %.0f unpipelined reads/s", p.Cores, p.Reads)
+	return fmt.Sprintf("projection, not measured: %d cores of this server would do %.0f unpipelined reads/s",
+		p.Cores, p.Reads)
 }
 
 // missed returns an error if a bar was missed.

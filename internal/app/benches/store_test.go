@@ -45,7 +45,8 @@ func fixed() load.Result {
 			compacted, paused = 3, 0.8
 		}
 		s.Servers = []load.Reading{{Node: "10.0.0.1:9042", Counters: map[string]float64{load.PauseSecs: paused,
-			load.Operations: float64(second) * 2 * each, load.CPUSeconds: float64(second) * 1.5, load.MainThread: float64(second)},
+			load.Operations: float64(second) * 2 * each, load.CPUSeconds: float64(second) * 1.5,
+			load.MainThread: float64(second)},
 			Gauges: map[string]float64{load.Compactions: compacted, "other": 1, load.Cores: 4}}}
 		compacted = 0
 		for kind := range r.Of {
@@ -80,7 +81,8 @@ func fixedReport() Report {
 	r.Loads = []Load{s.named(l, nameOfPlan(l.Plan, false))}
 	found := Load{Result: l.Result, Moved: l.Moved}
 	r.Peak = &Search{Found: load.Found{Rate: 4000, Clients: 8, Steps: []Step{
-		{Clients: 4, Reached: 3500, P99: 900, Kept: true}, {Clients: 8, Reached: 4000, P99: 2000, Kept: true}, {Clients: 16}}}, Load: s.named(found, "peak"),
+		{Clients: 4, Reached: 3500, P99: 900, Kept: true}, {Clients: 8, Reached: 4000, P99: 2000, Kept: true},
+		{Clients: 16}}}, Load: s.named(found, "peak"),
 		Wrong: []string{"with 16 clients: open client 9 of 16: too many"}}
 	r.Sustained = &Search{Found: load.Found{Rate: 3900, Clients: 50, Bound: 10_000, Steps: []Step{
 		{Clients: 50, Asked: 4000, Reached: 3990, P99: 20_000},

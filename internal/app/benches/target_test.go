@@ -491,10 +491,12 @@ func TestCoresOfServers(t *testing.T) {
 		require.InDelta(t, c.cores, r.Gauges[load.Cores], 0, c.node)
 	}
 	for want, n := range map[string]load.NodeUse{
-		"unknown: how many cores":                          {Rates: map[string]float64{load.CPUSeconds: 1}},
-		"unknown: no exporter tells":                       {},
-		"75 % of 2 cores":                                  {Rates: map[string]float64{load.CPUSeconds: 1.5}, Gauges: map[string]float64{load.Cores: 2}},
-		"unknown: how many cores; main thread 97 % of one": {Rates: map[string]float64{load.CPUSeconds: 1, load.MainThread: 0.97}},
+		"unknown: how many cores":    {Rates: map[string]float64{load.CPUSeconds: 1}},
+		"unknown: no exporter tells": {},
+		"75 % of 2 cores": {Rates: map[string]float64{load.CPUSeconds: 1.5},
+			Gauges: map[string]float64{load.Cores: 2}},
+		"unknown: how many cores; main thread 97 % of one": {Rates: map[string]float64{load.CPUSeconds: 1,
+			load.MainThread: 0.97}},
 	} {
 		require.Equal(t, want, usedText(n))
 	}

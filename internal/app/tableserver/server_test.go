@@ -3,6 +3,7 @@ package tableserver_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -59,7 +60,7 @@ func serve(t *testing.T, o tableserver.Options, path string) *served {
 	t.Cleanup(site.Close)
 	o.Address, o.TLSAddress, o.TLS = "127.0.0.1:0", "127.0.0.1:0", &tls.Config{Certificates: site.TLS.Certificates}
 	o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
-	o.MemoryBytes = 1 << 30
+	o.MemoryBytes = cmp.Or(o.MemoryBytes, 1<<30)
 	if o.MaxClients == 0 {
 		o.MaxClients = 100
 	}
@@ -221,7 +222,7 @@ func TestSwitches(t *testing.T) {
 	require.NoError(t, err)
 	content[5000] ^= 1
 	require.NoError(t, os.WriteFile(damaged, content, 0o600))
-	s := serve(t, tableserver.Options{}, files[0])
+	s := serve(t, tableserver.Options{MemoryBytes: 2 * int64(len(content))}, files[0]) // those before have to go
 	each(t, func(t *testing.T, secure bool) {
 		var stop atomic.Bool
 		seen := make(chan map[string]int)

@@ -96,6 +96,7 @@ func (s *Server) Switch(ctx context.Context, path string) (Switched, error) {
 	s.switches.Lock()
 	defer s.switches.Unlock()
 	began := time.Now()
+	s.awaitReleases(ctx)
 	table, err := s.open(ctx, path)
 	if err != nil {
 		s.refused.Add(1)
@@ -110,6 +111,29 @@ func (s *Server) Switch(ctx context.Context, path string) (Switched, error) {
 	}
 	s.switched.Add(1)
 	return next.switched(time.Since(began)), nil
+}
+
+// releasePatience is for the tables before to give their memory back: who answers from them is done in moments.
+const releasePatience = 10 * time.Second
+
+// awaitReleases waits until only the table that is served is in memory: what fits beside it is not to be refused
+// because of one that is just being released.
+func (s *Server) awaitReleases(ctx context.Context) {
+	served := int64(0)
+	if t := s.current.Load(); t != nil {
+		served = t.table.Size()
+	}
+	ctx, stop := context.WithTimeout(ctx, releasePatience)
+	defer stop()
+	tick := time.NewTicker(closePause)
+	defer tick.Stop()
+	for s.resident.Load() > served {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 func (t *held) switched(took time.Duration) Switched {

@@ -49,8 +49,8 @@ func PublishIndex(ctx context.Context, db Engine, o Output, bytes int64) (err er
 	return durable.FS{}.Rename(o.Path, path)
 }
 
-// createBeside creates a file beside path, under another name, which it locks for as long as the file is open. It removes
-// those that nobody writes any more.
+// createBeside creates a file beside path, under another name, which it locks for as long as the file is open. It
+// removes those that nobody writes any more.
 func createBeside(path string) (*os.File, error) {
 	dir, prefix := filepath.Dir(path), "."+filepath.Base(path)+"-"
 	if err := removeUnfinished(dir, prefix); err != nil {

@@ -8,6 +8,6 @@
 //
 // The same rows in the same order give the same bytes. A key that two rows have is a
 // failure that names it. A file is whole or is refused when it is opened: every byte of
-// it is under a checksum. Whoever changes a file in its place while it is open gets no
-// promise; replace it instead.
+// it is under a checksum. A file is copied into memory, so that whoever changes it in its
+// place later changes no answer; of one that is opened cold there is no such promise.
 package tableindex

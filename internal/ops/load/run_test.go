@@ -23,8 +23,8 @@ func delayOf(op Op) time.Duration {
 	return time.Millisecond + time.Duration(op.Key*7919%3001)*time.Microsecond
 }
 
-// TestChaosKnownTruth: the server's delays and its standstill are what the load finds, which an open loop that waits for
-// answers before it sends would not: it would have one operation in the standstill for each client.
+// TestChaosKnownTruth: the server's delays and its standstill are what the load finds, which an open loop that waits
+// for answers before it sends would not: it would have one operation in the standstill for each client.
 func TestChaosKnownTruth(t *testing.T) {
 	const rate, keys = 1000, 5_000
 	window := effort.Of(2*time.Second, 3*time.Second, 20*time.Second)

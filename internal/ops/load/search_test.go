@@ -16,8 +16,8 @@ func by(s *server) Runner {
 	return func(ctx context.Context, plan Plan) (Result, error) { return Run(ctx, s, plan) }
 }
 
-// TestChaosSearchesFindWhatTheServerCan: 10,000 a second, one behind the other, by a server with a round trip of 2 ms, so that
-// one client is not enough.
+// TestChaosSearchesFindWhatTheServerCan: 10,000 a second, one behind the other, by a server with a round trip of 2 ms,
+// so that one client is not enough.
 func TestChaosSearchesFindWhatTheServerCan(t *testing.T) {
 	const rate = 10_000
 	if !effort.All() {

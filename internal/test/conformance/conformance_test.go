@@ -35,7 +35,7 @@ func caseName(file string) string {
 }
 
 // quickSample is the number of cases of which -short runs one.
-const quickSample = 16
+const quickSample = 4
 
 // TestCases runs every case; with -short, a sample over all sections.
 func TestCases(t *testing.T) {

@@ -242,7 +242,8 @@ func (b *bench) measure(ctx context.Context) (r sweep.Report, err error) {
 		r.Notes = append(r.Notes, "parts in a directory are written by the batches themselves: there are no writers to choose")
 	}
 	if !r.Settled {
-		r.Notes = append(r.Notes, fmt.Sprintf("the worker was still trying (?) when its time was up (%s): what it chose is where it was",
+		r.Notes = append(r.Notes, fmt.Sprintf("the worker was still trying (?) when its time was up (%s): "+
+			"what it chose is where it was",
 			b.opts.Settle))
 	}
 	var samples []sweep.Sample
