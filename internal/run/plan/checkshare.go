@@ -105,7 +105,7 @@ func (p *Planner) checkWorks(shares, phase int) []Work {
 	if shares == 1 {
 		return []Work{{Check: true, Phase: phase}}
 	}
-	scans := min(shares, powerOfTwo(int64(max(scansMax, p.Budget.Slots))))
+	scans := min(shares, p.fewScans())
 	var works []Work
 	for i := range shares {
 		works = append(works, Work{Check: true, Phase: phase, Share: &CheckShare{Of: shares, Index: i, Scans: scans}})

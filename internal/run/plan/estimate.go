@@ -28,8 +28,8 @@ func EstimateBatches(b budget.Budget, kind script.NodeType, read, lookup Size) i
 	case script.LookupTable:
 		if lookup.Bytes > b.BroadcastBytes {
 			lean := powerOfTwo(ceilDiv(lookup.Bytes*gatherFactor, leanBytes))
-			return min(max(p.bucketsFor(lookup.Bytes, gatherFactor), lean,
-				powerOfTwo(ceilDiv(read.Bytes, b.BatchBytes))), bucketsMax)
+			lies := p.bucketsFor(read.Bytes, joinFactor) > p.fewScans() // see layout
+			return min(max(p.bucketsFor(lookup.Bytes, gatherFactor), lean, p.leftBuckets(read.Bytes, lies)), bucketsMax)
 		}
 		if read.Bytes > b.SmallBytes {
 			n = min(p.batchesOf(read.Bytes), read.pieces(rowGroupRowsMin))

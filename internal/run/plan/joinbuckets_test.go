@@ -84,3 +84,26 @@ func TestBucketsOfALookupFollowWhatItHolds(t *testing.T) {
 		})
 	}
 }
+
+// A left side that lies by the key is read once, however small the batches. Of another one each batch reads all: there
+// are few, or as many as it needs to fit.
+func TestLeftSidesThatEachBatchReads(t *testing.T) {
+	t.Parallel()
+	const gib = 1 << 30
+	for _, tc := range []struct {
+		bytes int64
+		lies  bool
+		slots int
+		want  int
+	}{
+		{16 * gib, true, 4, 64},
+		{16 * gib, false, 4, 4},
+		{16 * gib, false, 6, 8}, // numbers of buckets are powers of two
+		{16 * gib, false, 32, 32},
+		{256 * gib, false, 4, 64},
+		{1, false, 4, 1},
+	} {
+		p := Planner{Budget: budget.Budget{Slots: tc.slots, SlotEngineBytes: 8 * joinFactor * gib / 2, BatchBytes: gib / 4}}
+		require.Equal(t, tc.want, p.leftBuckets(tc.bytes, tc.lies), "%+v", tc)
+	}
+}

@@ -362,9 +362,24 @@ func (p *Planner) joinBuckets(n *script.Node, in Inputs) int {
 	if in.Lookup.Layout.Buckets == 0 { // each bucket reads all of it
 		lean, passing = min(lean, scansMax), 1
 	}
-	return min(max(p.bucketsFor(held, factorOf(n)), lean, passing,
-		powerOfTwo(ceilDiv(in.Reader.Bytes(), p.Budget.BatchBytes))), bucketsMax)
+	left := leftSide(n, in)
+	lies := left.matches(keyHash) || left.clustered() != nil
+	return min(max(p.bucketsFor(held, factorOf(n)), lean, passing, p.leftBuckets(in.Reader.Bytes(), lies)), bucketsMax)
 }
+
+// leftBuckets returns the number of buckets that the left side of a lookup asks for: none larger than a batch. Of a
+// table that does not lie by the key each bucket reads all: there are no more than it needs to fit, or few.
+func (p *Planner) leftBuckets(bytes int64, lies bool) int {
+	want := powerOfTwo(ceilDiv(bytes, p.Budget.BatchBytes))
+	if !lies {
+		want = min(want, max(p.fewScans(), p.bucketsFor(bytes, joinFactor)))
+	}
+	return want
+}
+
+// fewScans is how many reads of a table are better than to put it into buckets.
+// It is a power of two, as numbers of buckets are.
+func (p *Planner) fewScans() int { return powerOfTwo(int64(max(scansMax, p.Budget.Slots))) }
 
 // gathers reports whether a lookup puts the right rows of a key in order, and so
 // holds them all.
@@ -435,7 +450,7 @@ func (p *Planner) layout(n *script.Node, in Inputs, sizes []size) Layout {
 	}
 	key, factor := p.wantedKey(n)
 	bytes := estimateBytes(n, sizes, leftRows)
-	buckets, few := p.bucketsFor(bytes, factor), max(scansMax, p.Budget.Slots)
+	buckets, few := p.bucketsFor(bytes, factor), p.fewScans()
 	if p.Budget.Far && bytes > p.Budget.BroadcastBytes { // each worker that reads a bucket would fetch all of it
 		few = 1
 	}

@@ -20,10 +20,11 @@ const (
 	batchLeast  = 64 << 10
 	lookEvery   = 10_000 // rows, whether it is to end
 	filesEach   = 4      // files that are written, for each batch that is at once at most
+	ordersEach  = 16     // orders for each item: each batch of the lookup reads all items
 )
 
 // generated is a pipeline whose nodes wait for those before them, so that the classes are measured apart. Each works on
-// all rows.
+// all rows, but for those of the items, which are few.
 const generated = `nodes:
   load_orders:
     type: file_table
@@ -122,13 +123,13 @@ func generate(ctx context.Context, dir string, rows int64, seed uint64, python b
 		return "", 0, err
 	}
 	if err := writeFile(ctx, items, func(w io.Writer) error {
-		return lines(ctx, w, "order_id,value", rows, func(w io.Writer, _ int64) error {
+		return lines(ctx, w, "order_id,value", max(rows/ordersEach, 1), func(w io.Writer, _ int64) error {
 			return say(w, fmt.Sprintf("%d,%d.%02d\n", rng.Int64N(rows), rng.IntN(1000), rng.IntN(100)))
 		})
 	}); err != nil {
 		return "", 0, err
 	}
-	st, err := os.Stat(items) // the smaller one
+	st, err := os.Stat(orders)
 	if err != nil {
 		return "", 0, fmt.Errorf("look at what was generated: %w", err)
 	}
@@ -178,6 +179,6 @@ func writeFile(ctx context.Context, path string, write func(io.Writer) error) er
 func cut(bytes int64, most int) func(*budget.Budget) {
 	return func(b *budget.Budget) {
 		b.BatchBytes = min(b.BatchBytes, max(bytes/int64(batchesEach*most), batchLeast))
-		b.SmallBytes, b.BroadcastBytes = min(b.SmallBytes, b.BatchBytes), min(b.BroadcastBytes, b.BatchBytes)
+		b.SmallBytes = min(b.SmallBytes, b.BatchBytes)
 	}
 }
