@@ -50,8 +50,8 @@ func main() {
 	}
 }
 
-// kinds of loads.
-var kinds = []string{"writes", "reads"}
+// kinds of loads: reads first, over tables that are alike. What writes leave depends on how many there were.
+var kinds = []string{"reads", "writes"}
 
 // window is what a client has reached and said in one load.
 type window struct {
@@ -92,16 +92,14 @@ func run(ctx context.Context, o options) (err error) {
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	if err := s.phase(ctx, map[string]int{}); err != nil {
-		return err
-	}
-	half := map[string]int{}
 	for _, kind := range kinds {
+		if err := s.phase(ctx, kind, 0); err != nil {
+			return err
+		}
 		most := min(s.median(ours{}, kind, false, rateOf), s.median(theirs{}, kind, false, rateOf))
-		half[kind] = int(most / 2)
-	}
-	if err := s.phase(ctx, half); err != nil {
-		return err
+		if err := s.phase(ctx, kind, int(most/2)); err != nil {
+			return err
+		}
 	}
 	missed := s.print()
 	if o.out != "" {
@@ -116,11 +114,11 @@ func run(ctx context.Context, o options) (err error) {
 	return nil
 }
 
-// phase has the clients take turns, at fixed rates by kind, or at none.
-func (s *session) phase(ctx context.Context, fixed map[string]int) error {
+// phase has the clients take turns with loads of a kind, at a fixed rate, or at as many as they can if it is 0.
+func (s *session) phase(ctx context.Context, kind string, fixed int) error {
 	for range s.o.rounds {
 		for _, c := range []client{ours{}, theirs{}, theirs{}, ours{}} {
-			if err := s.turn(ctx, c, fixed); err != nil {
+			if err := s.turn(ctx, c, kind, fixed); err != nil {
 				return fmt.Errorf("%s: %w", c.name(), err)
 			}
 		}
@@ -154,19 +152,17 @@ func (s *session) drop(ctx context.Context) error {
 }
 
 // turn measures a client.
-func (s *session) turn(ctx context.Context, c client, fixed map[string]int) error {
-	for _, kind := range kinds {
-		if err := s.settle(ctx); err != nil {
-			return err
-		}
-		w, err := c.window(ctx, s.o, kind, fixed[kind])
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(os.Stderr, "%s %s at %d/s: %.0f/s, %.1f µs of processor, p50 %.0f µs, p99 %.0f µs\n", w.Client, kind,
-			w.Fixed, w.Rate, w.CPU, w.P50, w.P99)
-		s.windows = append(s.windows, w)
+func (s *session) turn(ctx context.Context, c client, kind string, fixed int) error {
+	if err := s.settle(ctx); err != nil {
+		return err
 	}
+	w, err := c.window(ctx, s.o, kind, fixed)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "%s %s at %d/s: %.0f/s, %.1f µs of processor, p50 %.0f µs, p99 %.0f µs\n", w.Client, kind,
+		w.Fixed, w.Rate, w.CPU, w.P50, w.P99)
+	s.windows = append(s.windows, w)
 	return nil
 }
 

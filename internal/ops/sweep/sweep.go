@@ -121,8 +121,9 @@ type Class struct {
 	Knobs  []Knob   `json:"knobs"`
 	Chosen Rate     `json:"chosen"` // at what the worker has chosen
 	Best   *Setting `json:"best,omitempty"`
-	// Share is the part of the best fixed number's rate that the worker's choice reaches, within rounds. As the best is
-	// the one that came out best, it is too small rather than too large.
+	// Share is the part of the best fixed number's rate that the worker's choice reaches, within rounds. Numbers that
+	// it has chosen are no others: their runs count as its. As the best is the one that came out best, it is too small
+	// rather than too large.
 	Share   *Figure `json:"share_of_best,omitempty"`
 	Verdict string  `json:"verdict,omitempty"`
 }
@@ -174,7 +175,7 @@ func classOf(name string, nodes []string, rates map[Setting]map[int]Work, chosen
 	for _, w := range rates[Setting{}] {
 		c.Rows, c.Bytes = w.Rows, w.Bytes
 	}
-	best := 0.0
+	best, choice := 0.0, []map[int]Work{rates[Setting{}]}
 	for _, knob := range concurrency.KnobsOf(name) {
 		k := Knob{Knob: knob}
 		for _, s := range chosen {
@@ -194,14 +195,16 @@ func classOf(name string, nodes []string, rates map[Setting]map[int]Work, chosen
 				k.Enough = k.Fixed[len(k.Fixed)-1].N
 			}
 			k.Fixed = append(k.Fixed, f)
-			if rows := f.Rate.Rows.Mean; rows > best {
+			if f.Chosen {
+				choice = append(choice, rates[s])
+			} else if rows := f.Rate.Rows.Mean; rows > best {
 				best, c.Best = rows, &Setting{Knob: knob, N: s.N}
 			}
 		}
 		c.Knobs = append(c.Knobs, k)
 	}
 	if c.Best != nil {
-		c.Share = ratio(rates[Setting{}], rates[*c.Best])
+		c.Share = ratio(together(choice), rates[*c.Best])
 	}
 	c.Verdict = verdict(c.Share)
 	return c
@@ -244,6 +247,21 @@ func logs(a, b map[int]Work) (out []float64) {
 		if w, ok := b[round]; ok {
 			out = append(out, math.Log(w.Took.Seconds()/a[round].Took.Seconds()))
 		}
+	}
+	return out
+}
+
+// together is what settings that are the same did in each round: their times' geometric mean.
+func together(same []map[int]Work) map[int]Work {
+	out := map[int]Work{}
+	for round := range same[0] {
+		sum, n := 0.0, 0
+		for _, s := range same {
+			if w, ok := s[round]; ok {
+				sum, n = sum+math.Log(w.Took.Seconds()), n+1
+			}
+		}
+		out[round] = Work{Took: time.Duration(math.Exp(sum/float64(n)) * float64(time.Second))}
 	}
 	return out
 }

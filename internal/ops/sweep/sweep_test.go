@@ -80,9 +80,12 @@ func TestGainsOfDoublings(t *testing.T) {
 // What the worker chose is held against the best fixed number, in the same rounds.
 func TestShareOfTheBest(t *testing.T) {
 	t.Parallel()
-	best := classOf(t, 4, 1, 2, 4)
-	require.Equal(t, &sweep.Setting{Knob: concurrency.Batches, N: 4}, best.Best)
+	best := classOf(t, 4, 1, 2, 4, 8)
+	require.Equal(t, &sweep.Setting{Knob: concurrency.Batches, N: 8}, best.Best)
 	require.InDelta(t, 1, best.Share.Mean, 0.01)
+	ahead := classOf(t, 4, 1, 2, 4)
+	require.Equal(t, &sweep.Setting{Knob: concurrency.Batches, N: 2}, ahead.Best, "4 is its own choice")
+	require.InDelta(t, 2, ahead.Share.Mean, 0.01)
 	half := classOf(t, 2, 1, 2, 4)
 	require.InDelta(t, 0.5, half.Share.Mean, 0.01)
 	require.Equal(t, sweep.Missed, half.Verdict)
@@ -104,10 +107,30 @@ func TestShareOfTheBest(t *testing.T) {
 					concurrency.Load: {Rows: 1, Took: time.Duration(took * float64(time.Second))}}})
 			}
 		}
-		return sweep.New(samples, nil, chose(2, true))[0]
+		return sweep.New(samples, nil, chose(1, true))[0]
 	}
 	require.Equal(t, sweep.Reached, steady(0.01).Verdict)
 	require.Equal(t, sweep.NotSure, steady(0.2).Verdict)
+}
+
+// A number that the worker has chosen, too, is measured twice as often, and is no rival.
+func TestTheSameNumberIsItsChoice(t *testing.T) {
+	t.Parallel()
+	var samples []sweep.Sample
+	for round := range rounds {
+		for n, took := range map[int]time.Duration{0: 20 * time.Second, 2: 5 * time.Second, 4: 10 * time.Second} {
+			s := sweep.Setting{}
+			if n > 0 {
+				s = sweep.Setting{Knob: concurrency.Batches, N: n}
+			}
+			samples = append(samples, sweep.Sample{Setting: s, Round: round, Classes: map[string]sweep.Work{
+				concurrency.Load: {Rows: 1, Took: took}}})
+		}
+	}
+	c := sweep.New(samples, nil, chose(2, true))[0]
+	require.Equal(t, &sweep.Setting{Knob: concurrency.Batches, N: 4}, c.Best)
+	require.InDelta(t, 1, c.Share.Mean, 1e-9)
+	require.Equal(t, sweep.Reached, c.Verdict)
 }
 
 // One round has no interval, and no certain verdict.
