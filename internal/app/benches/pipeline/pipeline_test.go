@@ -51,7 +51,7 @@ func TestSweepOfGeneratedPipeline(t *testing.T) {
 	r, err := pipeline.Run(t.Context(), o)
 	require.NoError(t, err)
 	require.Equal(t, sweep.Version, r.Version)
-	rows := map[string]int64{concurrency.Load: 2 * o.Rows, concurrency.Join: o.Rows, concurrency.Python: o.Rows,
+	rows := map[string]int64{concurrency.Load: o.Rows, concurrency.Join: o.Rows, concurrency.Python: o.Rows,
 		concurrency.Write: o.Rows}
 	require.Len(t, r.Classes, len(rows))
 	for name, want := range rows {
