@@ -26,7 +26,7 @@ type benchStoreCmd struct {
 	storeFlags
 	generatorFlags
 	Perf   []int  `help:"Have perf count events of these processes of this machine." placeholder:"PID,…"`
-	Beside string `help:"Measure each load but those of searches a second time, beside this command line." placeholder:"COMMAND"`
+	Beside string `help:"Measure each load, but no search, again beside this command line." placeholder:"COMMAND"`
 	costFlags
 	Prometheus []string `help:"Exporters of the servers, asked each second: http://HOST:PORT/metrics." placeholder:"URL,…"`
 	reportFlags

@@ -15,7 +15,8 @@ func sweepCases() []Case {
 	return []Case{
 		{
 			Name: "sweep", What: "a worker's own choice beside fixed numbers of batches and threads, in a directory",
-			input: inputNone, size: 4_000_000, runs: 1, sides: []side{{name: "sweep", program: "sweep"}}, checks: checks,
+			input: inputNone, size: 4_000_000, runs: 1, sides: []side{{name: "sweep", program: "sweep"}},
+			checks: checks,
 		},
 		{
 			Name: "sweep-cluster", What: "the same over Cassandra and RabbitMQ, and of writers",

@@ -90,6 +90,15 @@ func (k keyed) span(c Cut) *bucketSpan {
 	return overlap(k.table.Layout.Buckets, c)
 }
 
+// lies reports whether a batch of such a cut reads its own share of the table only, at least of what was put into
+// buckets.
+func (k keyed) lies(c Cut) bool {
+	if c.Range != nil {
+		return k.clustered() != nil
+	}
+	return !slices.ContainsFunc(k.table.each(), func(m member) bool { return keyed{m.Table, k.key}.span(c) == nil })
+}
+
 // spanOf is which of a part's buckets a batch reads, as scan.piece does; nil: of any.
 func (k keyed) spanOf(part int, c Cut) *bucketSpan {
 	if asCame(k.table.Parts[part]) {

@@ -362,9 +362,9 @@ func (p *Planner) joinBuckets(n *script.Node, in Inputs) int {
 	if in.Lookup.Layout.Buckets == 0 { // each bucket reads all of it
 		lean, passing = min(lean, scansMax), 1
 	}
-	left := leftSide(n, in)
-	lies := left.matches(keyHash) || left.clustered() != nil
-	return min(max(p.bucketsFor(held, factorOf(n)), lean, passing, p.leftBuckets(in.Reader.Bytes(), lies)), bucketsMax)
+	needed := max(p.bucketsFor(held, factorOf(n)), lean, passing)
+	cuts := rightSide(n, in).cuts(min(max(needed, p.leftBuckets(in.Reader.Bytes(), true)), bucketsMax))
+	return min(max(needed, p.leftBuckets(in.Reader.Bytes(), leftSide(n, in).lies(cuts[0]))), bucketsMax)
 }
 
 // leftBuckets returns the number of buckets that the left side of a lookup asks for: none larger than a batch. Of a
@@ -372,7 +372,7 @@ func (p *Planner) joinBuckets(n *script.Node, in Inputs) int {
 func (p *Planner) leftBuckets(bytes int64, lies bool) int {
 	want := powerOfTwo(ceilDiv(bytes, p.Budget.BatchBytes))
 	if !lies {
-		want = min(want, max(p.fewScans(), p.bucketsFor(bytes, joinFactor)))
+		want = min(want, max(scansMax, p.bucketsFor(bytes, joinFactor)))
 	}
 	return want
 }
