@@ -52,7 +52,7 @@ check: ## What to run before each commit, in under a minute
 test: ## Everything that CI checks
 	@scripts/test
 
-test-full: ## The same with larger samples of what takes long, in less than an hour
+test-full: ## The same with larger samples of what takes long
 	@SHORT='' scripts/test
 
 test-fast: ## The tests without the race detector, and small samples of what takes long
