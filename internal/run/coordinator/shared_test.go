@@ -185,12 +185,15 @@ func TestRandomRunsOverAnUntidyQueue(t *testing.T) {
 			meddling, stop := context.WithCancel(ctx)
 			var meddler sync.WaitGroup
 			meddler.Go(func() { meddle(meddling, broker, rand.New(rand.NewPCG(seed, 13))) })
+			errs, lives := make([]error, 3), make([][]time.Duration, 3)
+			for i := range lives { // all of them before the first begins: the job draws from rng too
+				for range 2 {
+					lives[i] = append(lives[i], time.Duration(rng.IntN(300))*time.Millisecond)
+				}
+			}
 			var all sync.WaitGroup
-			errs := make([]error, 3)
 			for i := range errs {
-				lives := []time.Duration{time.Duration(rng.IntN(300)) * time.Millisecond,
-					time.Duration(rng.IntN(300)) * time.Millisecond}
-				all.Go(func() { errs[i] = liveAndDie(ctx, b, broker, key, fake, fmt.Sprint("process ", i), lives) })
+				all.Go(func() { errs[i] = liveAndDie(ctx, b, broker, key, fake, fmt.Sprint("process ", i), lives[i]) })
 			}
 			all.Wait()
 			stop()
