@@ -27,7 +27,7 @@ type serveTableCmd struct {
 	TLSCert   string `name:"tls-cert" help:"Certificate, in PEM." type:"path" placeholder:"FILE"`
 	TLSKey    string `name:"tls-key" help:"Its key, in PEM." type:"path" placeholder:"FILE"`
 	AuthFile  string `name:"auth-file" help:"Passwords of clients, one a line, or user and password." type:"path" placeholder:"FILE"`
-	Memory    string `help:"Most for tables, in a switch two, e.g. 4GB; default: 80 % of the machine's." placeholder:"SIZE"`
+	Memory    string `help:"Most for tables, two in a switch, e.g. 4GB; default: 80 % of the RAM." placeholder:"SIZE"`
 	Cold      bool   `help:"Read rows from the disk: the table may be larger than memory."`
 	Clients   int    `help:"Connections at once; 0 or default: 10000, or what files allow." placeholder:"N"`
 	metricsFlag
